@@ -293,32 +293,59 @@ def own_of(lab: Lab, cc: str) -> list[RunSpec]:
     return [spec for spec in lab.ran if (spec.cc, spec.profile) == (cc, "linux-legacy")]
 
 
-def test_a_reason_has_the_repetitions_that_all_of_its_cells_have(lab: Lab, judging: Judging) -> None:
-    """The claim is decided on 20; of Balia there are 10."""
+def mean_of(lab: Lab, cc: str, blocks: int) -> str:
+    """OLIA's or Balia's goodput over so many blocks in the paper's own profile."""
+    return f"{sum(lab.rate(spec, rep) for spec in own_of(lab, cc)[:blocks] for rep in range(10)) / (10 * blocks):.2f}"
+
+
+WORDS = f"Balia gets {{{mean('balia')}:.2f}}, OLIA {{{mean('olia')}:.2f}}."
+
+
+def test_a_reason_has_the_numbers_of_the_comparisons_beside_it(lab: Lab, judging: Judging) -> None:
+    """One cell of which there were fewer repetitions took all numbers of the reason down to as many."""
     lab.rate = until_block(1)
-    words = f"Balia gets {{{mean('balia')}:.2f}}, OLIA {{{mean('olia')}:.2f}}."
-    found = judging.judged(replace(CLAIM, why=read_reason(words)))
-    assert found.findings[0].repetitions == 20
-    means = [sum(lab.rate(own_of(lab, cc)[0], rep) for rep in range(10)) / 10 for cc in ("balia", "olia")]
-    assert found.why == f"Balia gets {means[0]:.2f}, OLIA {means[1]:.2f}."
+    found = judging.judged(replace(CLAIM, why=read_reason(WORDS)))
+    # OLIA's goodput is 4.2 in the first block, of which alone there is Balia's, and 8 in the second.
+    assert (found.findings[0].repetitions, mean_of(lab, "olia", 1), mean_of(lab, "olia", 2)) == (20, "4.20", "6.10")
+    assert found.findings[0].evidence[0].left_value.startswith("6.10 (")
+    assert found.why == f"Balia gets {mean_of(lab, 'balia', 1)}, OLIA 6.10."
     # With a second block of Balia it is the mean of 20 of each.
     more = Cell("OLD", "balia", "", "linux-legacy", "", 1)
-    again = judging.judged(replace(CLAIM, id="C-2", why=read_reason(words)), more)
-    second = sum(lab.rate(own_of(lab, "olia")[1], rep) for rep in range(10)) / 10
-    assert again.why == f"Balia gets {means[0]:.2f}, OLIA {(means[1] + second) / 2:.2f}."
+    again = judging.judged(replace(CLAIM, id="C-2", why=read_reason(WORDS)), more)
+    assert again.why == f"Balia gets {mean_of(lab, 'balia', 2)}, OLIA 6.10."
 
 
-def test_a_reason_need_not_have_all_repetitions_of_the_verdict(lab: Lab, judging: Judging) -> None:
+def test_a_reason_has_what_there_is_of_cells_that_the_verdict_does_not_need(lab: Lab, judging: Judging) -> None:
     """The claim is decided on 30; of Balia there are 20."""
     lab.rate = until_block(2)
     more = Cell("OLD", "balia", "", "linux-legacy", "", 1)
-    words = f"Balia gets {{{mean('balia')}:.2f}}, OLIA {{{mean('olia')}:.2f}}."
-    found = judging.judged(replace(CLAIM, why=read_reason(words)), more)
+    found = judging.judged(replace(CLAIM, why=read_reason(WORDS)), more)
     assert found.findings[0].repetitions == 30
-    means = [
-        sum(lab.rate(spec, rep) for spec in own_of(lab, cc)[:2] for rep in range(10)) / 20 for cc in ("balia", "olia")
-    ]
-    assert found.why == f"Balia gets {means[0]:.2f}, OLIA {means[1]:.2f}."
+    assert found.why == f"Balia gets {mean_of(lab, 'balia', 2)}, OLIA {mean_of(lab, 'olia', 3)}."
+
+
+def test_a_reason_has_the_repetitions_of_the_finding_in_another_profile(lab: Lab, judging: Judging) -> None:
+    """Another claim may have asked for more of the same cells."""
+    lab.rate = until_block(1)
+    today = mean("olia").replace("}", ",profile=linux-acked}")
+    more = Cell("OLD", "olia", "", "linux-acked", "", 1)
+    found = judging.judged(replace(CLAIM, why=read_reason(f"{{{mean('olia')}:.2f}}, today {{{today}:.2f}}.")), more)
+    assert [one.repetitions for one in found.findings] == [20, 10]
+    assert found.findings[1].evidence[0].left_value.startswith("4.20 (")
+    assert found.why == "6.10, today 4.20."
+
+
+def test_a_ratio_in_each_repetition_is_that_of_the_repetitions_in_common(lab: Lab, judging: Judging) -> None:
+    lab.rate = until_block(1)
+    olia, balia = mean("olia"), mean("balia")
+    ratio = f"{olia[:-1]} / {balia[5:]}"
+    claim = replace(CLAIM, why=read_reason(f"{{{ratio}:.3f}}"), why_if=f"{ratio} < 1 and {olia} > 6")
+    found = judging.judged(claim)
+    pairs = [[lab.rate(own_of(lab, cc)[0], rep) for cc in ("olia", "balia")] for rep in range(10)]
+    assert found.findings[0].repetitions == 20
+    assert found.why == f"{sum(one / other for one, other in pairs) / 10:.3f}"
+    # The ratio is of the first ten, and the mean of all twenty.
+    assert found.why_fits
 
 
 def test_a_reason_has_no_more_repetitions_than_the_verdict(lab: Lab, judging: Judging) -> None:

@@ -74,6 +74,18 @@ class _Look:
 
 
 @dataclass(frozen=True)
+class _ReasonSource:
+    """The values from which a reason's numbers are computed, as many of each cell as the verdict has."""
+
+    judge: ClaimJudge
+    claim: Claim
+    blocks: int
+
+    def values(self, cell: Cell) -> CellValues:
+        return self.judge.source_of(cell, self.claim, self.blocks).values(cell)
+
+
+@dataclass(frozen=True)
 class ClaimJudge:
     """Judges claims on one engine's results, and has more made where they do not decide."""
 
@@ -145,8 +157,7 @@ class ClaimJudge:
         assert one.own is not None
         own, *others = self._profiles(claim)
         findings = (one.own, *(self._finding(claim, other, 1) for other in others))
-        source = self._source(self._blocks_of(self._reason_cells(claim), one.blocks))
-        why, fits = self._reason(claim, source)
+        why, fits = self._reason(claim, _ReasonSource(self, claim, one.blocks))
         return JudgedClaim(claim, findings, why, fits, self._cells(claim, own))
 
     def _needed(self, one: _Look) -> Collection[Cell]:
@@ -179,8 +190,17 @@ class ClaimJudge:
             self._sources[blocks] = StoreSource(self.executor.store, self.executor.outcome, blocks, self.read)
         return self._sources[blocks]
 
+    def source_of(self, cell: Cell, claim: Claim, blocks: int) -> StoreSource:
+        """The repetitions that a reason has of a cell: those of the finding that needs it, else as many as there are.
+
+        A claim decides on so many `blocks` in its paper's own profile, and in others on the first.
+        """
+        if cell in self._cells(claim, None):
+            return self._source(blocks)
+        return self._source(1 if cell in self.judged_cells(claim) else self._blocks_of([cell], blocks))
+
     def _blocks_of(self, some: Iterable[Cell], most: int) -> int:
-        """The blocks that all of some cells have, up to `most`: a reason may look at cells that needed no more."""
+        """The blocks that all of some cells have, up to `most`."""
         known = self.executor.outcome.digests
         return next((n for n in range(most, 1, -1) if all(replace(cell, block=n - 1) in known for cell in some)), 1)
 
@@ -188,7 +208,7 @@ class ClaimJudge:
         """The reason with its numbers, and whether these bear out its words."""
         lookup, domain = self._asked(claim, source, None)
         try:
-            fits = not claim.why_if or evaluate(parse(claim.why_if), lookup, domain).held
+            fits = not claim.why_if or evaluate(parse(claim.why_if), lookup, domain, in_common=True).held
         except NotTestableError:
             fits = True
         return claim.why.shown(lookup, domain), fits

@@ -96,11 +96,21 @@ class Evaluation:
 
 
 def evaluate(
-    tree: Tree[Token], lookup: Lookup, domain: Domain, tolerance: float | None = None, rule: Rule | None = None
+    tree: Tree[Token],
+    lookup: Lookup,
+    domain: Domain,
+    tolerance: float | None = None,
+    rule: Rule | None = None,
+    *,
+    in_common: bool = False,
 ) -> Evaluation:
-    """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given."""
+    """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given.
+
+    What is computed in every repetition by itself needs metrics of equally many repetitions. With `in_common`, it is
+    computed in those that they have in common, which are the first.
+    """
     rule = rule or Rule()
-    evaluator = _Evaluator(lookup, domain, tolerance, sized=rule.allowance > 0)
+    evaluator = _Evaluator(lookup, domain, tolerance, sized=rule.allowance > 0, in_common=in_common)
     whole = evaluator.of(tree, {})
     # What different numbers of repetitions decide together is as sure as the smallest of them makes it.
     count = min(evaluator.repetitions, default=1)
@@ -133,8 +143,8 @@ def look_up(tree: Tree[Token], lookup: Lookup, domain: Domain) -> None:
 
 
 def value(tree: Tree[Token], lookup: Lookup, domain: Domain) -> float | str:
-    """The value of an expression on the repetitions as they are."""
-    found = _Evaluator(lookup, domain, None, rows=_SAMPLE).of(tree, {})
+    """The value of an expression on the repetitions as they are; see `in_common` of `evaluate`."""
+    found = _Evaluator(lookup, domain, None, rows=_SAMPLE, in_common=True).of(tree, {})
     return found.found if isinstance(found, Named) else float(np.asarray(found, dtype=float).flat[0])
 
 
@@ -149,6 +159,8 @@ class _Evaluator:
     sized: bool = False
     # Rows of the resamples that are looked at; None stands for all.
     rows: int | None = None
+    # Whether metrics that differ in their number of repetitions are cut to those that all of them have.
+    in_common: bool = False
     # The largest term of the sides that are being compared.
     terms: float = 0.0
     compared: list[_Compared] = field(default_factory=list)
@@ -304,10 +316,11 @@ class _Evaluator:
 
     def _over_repetitions(self, name: str, node: Tree[Token], names: Names) -> np.ndarray:
         """A statistic of what is computed in every repetition by itself."""
+        common = self._in_common(node, names) if self.in_common else None
         read: list[np.ndarray] = []
 
         def values(selector: str, names: Names) -> np.ndarray:
-            read.append(self._values(selector, names))
+            read.append(self._values(selector, names)[:common])
             if len(read[-1]) != len(read[0]):
                 raise MptcplabError(f"predicate: {name}: its metrics differ in their number of repetitions")
             return read[-1]
@@ -317,6 +330,18 @@ class _Evaluator:
             # The extreme of the runs that were made, of which resamples say nothing about others.
             return np.full(self._width, _EXTREMES[name](found))
         return _STATISTICS[name](found[resamples(len(found))[: self.rows]])
+
+    def _in_common(self, node: Tree[Token], names: Names) -> int:
+        """The smallest number of repetitions among the metrics of an expression."""
+        lengths: list[int] = []
+
+        def first(selector: str, names: Names) -> np.ndarray:
+            found = self._values(selector, names)
+            lengths.append(len(found))
+            return found[:1]
+
+        each(node, first, names)
+        return min(lengths, default=0)
 
     @property
     def _width(self) -> int:
