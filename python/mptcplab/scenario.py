@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -73,7 +73,7 @@ class Overrides:
         return cls(names, reps, seed, profiles, length, changes, files)
 
     def to_json(self) -> str:
-        """JSON for the engines; settings that are not overridden are absent."""
+        """As JSON; settings that are not overridden are absent."""
         given = {
             "cc": list(self.cc) or None,
             "reps": self.reps,
@@ -84,6 +84,15 @@ class Overrides:
             "files": dict(self.files) or None,
         }
         return json.dumps({key: value for key, value in given.items() if value is not None})
+
+    def for_engines(self) -> str:
+        """The same for runs that are kept: one algorithm is an axis of one value.
+
+        Runs have the name of the value of this axis, with its parameters, however many algorithms a command names.
+        """
+        if len(self.cc) != 1:
+            return self.to_json()
+        return replace(self, cc=(), settings={"cc": json.dumps(self.cc), **self.settings}).to_json()
 
     @classmethod
     def from_json(cls, text: str) -> Overrides:

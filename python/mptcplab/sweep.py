@@ -291,7 +291,7 @@ class Sweep:
         return Part(
             self.scenario,
             engine,
-            (overrides or self._overrides(engine)).to_json(),
+            (overrides or self._overrides(engine)).for_engines(),
             self.traffic if engine == KERNEL.name else OWN_TRAFFIC,
             self.jobs,
             low_priority=engine == SIM.name and late is not None and engine_of(late).real_time,

@@ -556,9 +556,9 @@ def test_the_command_compares_and_its_exit_code_says_whether_it_agrees(scenario:
     assert [row["flow"] for row in rows] == ["mp", "tcp"]
     for row in rows:
         assert row["verdict"] == ("holds" if abs(row["difference"]) <= 15 else "fails")
-        assert re.search(rf"^reno\+cubic +{row['flow']} .*{row['verdict']} *$", done.stdout, re.M)
+        assert re.search(rf"^reno +{row['flow']} .*{row['verdict']} *$", done.stdout, re.M)
     summary = pl.read_csv(tmp_path / "o" / "summary.csv").filter(
-        metric="goodput", flow="tcp", config="reno+cubic (sim)"
+        metric="goodput", flow="tcp", config="reno (sim)"
     )
     assert rows[1]["reference"] == pytest.approx(summary.filter(pl.col("subflow").is_null())["mean"][0])
     assert "fluid against sim" in done.stdout
@@ -665,7 +665,7 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     assert re.search(r"aqm\.toml:\d+:\d+: links\.B\.aqm", found.entries[1].reason)
     assert found.entries[2].reason == "left out, because its last flow starts later than 15 s"
     rows = {(row.base, row.metric, row.flow): row for row in found.entries[0].evidence}
-    assert set(rows) == {("lia+cubic", *row) for row in (("goodput", "mp"), ("goodput", "tcp"), ("jain", None))}
+    assert set(rows) == {("lia", *row) for row in (("goodput", "mp"), ("goodput", "tcp"), ("jain", None))}
     assert "--engines sim,fluid --cc lia --reps 1 --duration '6 s'" in found.entries[0].command
     assert (found.verdict == "holds") == all(row.verdict == "holds" for row in rows.values())
     delays = {row.flow: row for row in found.entries[0].delays}

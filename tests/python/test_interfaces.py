@@ -318,7 +318,7 @@ def test_the_pictures_of_notebooks() -> None:
     results = mptcplab.run(built(), "lia")
     assert "<table>" in results._repr_html_()
     assert "summary()" in results._repr_html_()
-    assert repr(results) == "Results(1 runs of 'scenario': lia+cubic)"
+    assert repr(results) == "Results(1 runs of 'scenario': lia)"
 
 
 # The package and the command line.

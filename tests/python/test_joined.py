@@ -67,9 +67,7 @@ def test_joined_results_have_the_bytes_of_one_sweep(place: Path, tmp_path: Path)
     for table in TABLES[1:]:
         one, other = ((path / f"{table}.parquet").read_bytes() for path in (place / "both", tmp_path / "out"))
         assert one == other, table
-    # A sweep over one algorithm has no axis, of which the resolved scenario and the axes say.
-    labels = ("axes", "resolved")
-    assert results.runs.drop(labels).equals(mptcplab.load(place / "both").runs.drop(labels))
+    assert results.runs.equals(mptcplab.load(place / "both").runs)
     assert "mptcplab merge" in results.report(figures=False).read_text()
     # As results of a sweep: the tables are sealed.
     assert set(json.loads((tmp_path / "out" / "checksums.json").read_text())) == {
@@ -222,6 +220,25 @@ def test_two_algorithms_are_compared_and_what_has_nothing_in_common_is_not(place
     mptcplab.run(place / "joined.toml", "reno,cubic", 1, out=tmp_path / "others", progress=False)
     with pytest.raises(ResultsError, match=r"no run in common\n\nhint: .*both has lia, olia; .*others has reno, cubic"):
         mptcplab.compare(place / "both", tmp_path / "others")
+
+
+def test_one_algorithm_has_the_name_that_it_has_among_several(tmp_path: Path) -> None:
+    """Its runs were called ewtcp+reno, after the algorithms of all flows and without parameters."""
+    beside = tmp_path / "beside.toml"
+    beside.write_text(TEXT + '\n[flows.tcp]\npath = ["A"]\ncc = "reno"\n')
+    one, several = "ewtcp(weight=sqrt)", ["ewtcp(weight=sqrt)", "lia"]
+    for out, cc in (("one", one), ("several", several), ("file", None)):
+        mptcplab.run(beside, cc, 2, out=tmp_path / out, progress=False)
+    assert mptcplab.load(tmp_path / "one").configs["config"].unique().to_list() == [one]
+    found = mptcplab.compare(tmp_path / "one", tmp_path / "several")
+    assert set(found.differences["config"]) == {one}
+    assert found.notes == ["1 configuration of B is not in the other one"]
+    assert set(found.differences["difference"].drop_nulls()) == {0.0}
+    both = mptcplab.merge(tmp_path / "one", tmp_path / "several", out=tmp_path / "both")
+    assert both.runs["cc"].to_list() == [one, one, "lia", "lia"]
+    # The command that repeats it is the one that was given; a file that names no axis has the algorithms of its flows.
+    assert json.loads(mptcplab.load(tmp_path / "one").overrides or "") == {"cc": [one], "reps": 2}
+    assert mptcplab.load(tmp_path / "file").runs["cc"].to_list() == ["lia+reno"] * 2
 
 
 def test_the_commands_print_tables_and_json(place: Path, tmp_path: Path) -> None:

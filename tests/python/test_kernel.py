@@ -413,7 +413,7 @@ def test_old_results_without_a_status_count(scenario: Path) -> None:
     results = mptcplab.run(scenario, cc="lia", reps=1, duration="2 s")
     assert results.excluded_runs == []
     assert results.engines == ["sim"]
-    assert results.configs["config"].to_list() == ["lia+cubic"]
+    assert results.configs["config"].to_list() == ["lia"]
 
 
 COMMANDS = {
