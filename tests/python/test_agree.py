@@ -557,9 +557,7 @@ def test_the_command_compares_and_its_exit_code_says_whether_it_agrees(scenario:
     for row in rows:
         assert row["verdict"] == ("holds" if abs(row["difference"]) <= 15 else "fails")
         assert re.search(rf"^reno +{row['flow']} .*{row['verdict']} *$", done.stdout, re.M)
-    summary = pl.read_csv(tmp_path / "o" / "summary.csv").filter(
-        metric="goodput", flow="tcp", config="reno (sim)"
-    )
+    summary = pl.read_csv(tmp_path / "o" / "summary.csv").filter(metric="goodput", flow="tcp", config="reno (sim)")
     assert rows[1]["reference"] == pytest.approx(summary.filter(pl.col("subflow").is_null())["mean"][0])
     assert "fluid against sim" in done.stdout
     assert "Comparison of engines" in (tmp_path / "o" / "report.html").read_text()
