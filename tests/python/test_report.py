@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 import synthetic as s
 from conftest import ROOT
+from matplotlib.figure import Figure
 
 import mptcplab
 from mptcplab import _core
@@ -234,6 +236,22 @@ def test_figures_over_time_wait_for_all_runs_if_a_first_one_has_no_lines(
     pictures = Pictures(noisy, begun.append)
     pictures.complete()
     assert [[run.run for run in plots.runs] for plots in begun] == [[0, 1, 2, 3, 4, 5]]
+
+
+def texts_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.texts]
+
+
+def test_a_figure_over_time_says_which_of_several_repetitions_it_shows(noisy: Results) -> None:
+    """Nothing in it did."""
+    assert texts_of(noisy.plot.over_time("lia", 1)) == ["repetition 2 of 3"]
+    assert texts_of(noisy.plot.over_time(rep=2)) == ["repetition 3 of 3"]
+    plots = plot_data(noisy)
+    assert [one.note for one in figures_over_time(plots, Path())] == ["repetition 1 of 3"] * 4
+    # The first run of reno has no samples.
+    rest = replace(plots, runs=tuple(run for run in plots.runs if run.run != 3))
+    assert {one.note for one in figures_over_time(rest, Path())} == {"repetition 1 of 3; of reno repetition 2"}
+    assert figures_over_time(replace(plots, repetitions=1), Path())[0].note is None
 
 
 def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy: Results) -> None:

@@ -20,10 +20,10 @@ from mptcplab.report.parameters import (
     over_parameter,
 )
 from mptcplab.report.request_figures import request_figures
-from mptcplab.report.series import PlotData
+from mptcplab.report.series import PlotData, RunPlots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.figure import Figure
 
@@ -73,23 +73,28 @@ def first_repetitions(plots: PlotData) -> tuple[list[Column], str | None]:
 
     Then every algorithm keeps some: the first, the last and others between them.
     """
-    firsts: dict[str, Column] = {}
+    firsts: dict[str, RunPlots] = {}
     for run in plots.runs:
-        firsts.setdefault(run.column.title, run.column)
-    columns = list(firsts.values())
-    lines = lines_left_out(plots)
-    if len(columns) <= MAX_COLUMNS:
-        return columns, lines
-    by_algorithm: dict[str, list[Column]] = {}
-    for column in columns:
-        by_algorithm.setdefault(column.title.partition(",")[0], []).append(column)
+        firsts.setdefault(run.column.title, run)
+    runs = list(firsts.values())
+    if len(runs) <= MAX_COLUMNS:
+        return [run.column for run in runs], about_columns(plots, runs)
+    by_algorithm: dict[str, list[RunPlots]] = {}
+    for run in runs:
+        by_algorithm.setdefault(run.column.title.partition(",")[0], []).append(run)
     each = max(1, MAX_COLUMNS // len(by_algorithm))
     kept = [one for group in by_algorithm.values() for one in evenly(group, each)]
     how = "the page and results.plot.over_time(CONFIGURATION) show each of them"
-    note = f"{len(kept)} of {len(columns)} configurations; {how}"
-    return kept, f"{note}; {lines}" if lines else note
+    note = f"{len(kept)} of {len(runs)} configurations; {how}"
+    return [run.column for run in kept], "; ".join(filter(None, [note, about_columns(plots, kept)]))
 
 
-def lines_left_out(plots: PlotData) -> str | None:
-    """A note if the figures over time do not have every line."""
-    return f"{', '.join(plots.lines)}: the page and Results.subflow have the others" if plots.lines else None
+def about_columns(plots: PlotData, runs: Sequence[RunPlots]) -> str | None:
+    """A note on the lines that figures over time do not have, and on which repetition of several they show."""
+    parts = [f"{', '.join(plots.lines)}: the page and Results.subflow have the others"] if plots.lines else []
+    if plots.repetitions > 1 and runs:
+        # Where the first one does not count or has no samples, it has another title.
+        first = runs[0].rep
+        others = [f"of {run.column.title} repetition {run.rep + 1}" for run in runs if run.rep != first]
+        parts += [f"repetition {first + 1} of {plots.repetitions}", *others]
+    return "; ".join(parts) or None

@@ -12,7 +12,7 @@ from mptcplab.metrics import summary
 from mptcplab.plots.figure import WIDEST, sized
 from mptcplab.plots.goodput import goodput_figure
 from mptcplab.plots.over_time import PANELS, over_time
-from mptcplab.report.figures import first_repetitions, lines_left_out
+from mptcplab.report.figures import about_columns, first_repetitions
 from mptcplab.report.goodput import goodput_data
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
 from mptcplab.report.parameters import is_drawn_over_parameter, maps, nothing_to_draw, over_parameter
@@ -122,6 +122,7 @@ class Plots:
         """Window, round-trip time, payload and queues over time: a column per configuration, as `summary` names them.
 
         Without `configs` all are drawn, or as many as there is room for; the figure says how many.
+        `rep` counts from 0, and the figure's note from 1, as the page does.
         """
         known = self.trace.configs["config"].unique(maintain_order=True).to_list()
         several = isinstance(configs, Iterable) and not isinstance(configs, str)
@@ -143,13 +144,10 @@ class Plots:
             raise MptcplabError(with_hint(f"no such quantity: {unknown[0]!r}", hint))
         plots = plot_data(self.trace, runs)
         samples.forget(self.trace)
-        columns, left_out = (
+        columns, about = (
             first_repetitions(plots)
             if configs is None
-            else (
-                [one.column for one in plots.runs],
-                lines_left_out(plots),
-            )
+            else ([one.column for one in plots.runs], about_columns(plots, plots.runs))
         )
         panels = [panel for panel in PANELS if panel.name in wanted and any(one.of(panel) for one in columns)]
         if not panels:
@@ -157,7 +155,7 @@ class Plots:
 
         def draw(width: float) -> Figure:
             most = max(1, int(width / 3))
-            return over_time(columns, panels, most_columns=most, shade=True, note=left_out, widest=width)
+            return over_time(columns, panels, most_columns=most, shade=True, note=about, widest=width)
 
         return _drawn(draw, style, grey=grey)
 

@@ -46,11 +46,15 @@ class RunPlots:
 
 @dataclass(frozen=True)
 class PlotData:
-    """The runs that are drawn, and what was left out: which runs, and which lines of a run."""
+    """The runs that are drawn, and what was left out: which runs, and which lines of a run.
+
+    `repetitions` is how many there are of each configuration, or of the one with the most.
+    """
 
     runs: tuple[RunPlots, ...]
     notes: tuple[str, ...]
     lines: tuple[str, ...] = ()
+    repetitions: int = 1
 
 
 def plot_data(trace: Trace, runs: Sequence[int] | None = None) -> PlotData:
@@ -109,7 +113,8 @@ class PlotBuilder:
             for run, t in self._topologies.items()
             if (found := self._series.get(run))
         ]
-        return PlotData(tuple(drawn), tuple(self._notes), tuple(_left_out(self._topologies, self._looks)))
+        most = max(self.trace.configs.group_by("config").len()["len"])
+        return PlotData(tuple(drawn), tuple(self._notes), tuple(_left_out(self._topologies, self._looks)), most)
 
 
 def _choose_runs(trace: Trace) -> tuple[list[int], list[str]]:
