@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox
 
 from mptcplab.plots import saving
-from mptcplab.plots.over_time import CWND, RTT, Column, Series, whole_run
+from mptcplab.plots.over_time import CWND, RTT, Column, Series, over_time, whole_run
 from mptcplab.plots.saving import Drawing, FigureOverTime, PageFigure
 from mptcplab.plots.styles import style
 
@@ -51,6 +54,28 @@ def _draw(drawing: Drawing, directory: Path) -> str:
 
 def _files(directory: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in directory.iterdir()}
+
+
+def _numbers(axes: Axes) -> list[Bbox]:
+    """Where the numbers of a time axis are; a tick beyond its end is not drawn."""
+    low, high = axes.get_xlim()
+    return [
+        label.get_window_extent()
+        for x, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        if low <= x <= high
+    ]
+
+
+@pytest.mark.parametrize("end_s", [8.0, 1200.0, 30000.0])
+def test_the_numbers_of_neighbouring_time_axes_do_not_touch(end_s: float) -> None:
+    """1200 at the end of one axis and 0 at the beginning of the next were read as 12000."""
+    line = Series(CWND, "path", style(0), np.array([0.0, end_s]), np.array([1.0, 2.0]))
+    figure = over_time([Column(f"cc {k}", (line,), 0.0, end_s, 0.0) for k in range(3)], [CWND], most_columns=3)
+    figure.draw_without_rendering()
+    boxes = [_numbers(axes) for axes in figure.axes]
+    for one, other in pairwise(boxes):
+        assert max(box.x1 for box in one) + 0.04 * figure.dpi < min(box.x0 for box in other)
+    assert max(box.x1 for box in boxes[-1]) <= figure.bbox.x1
 
 
 @pytest.fixture

@@ -24,6 +24,10 @@ _TO_X_LABEL, _TO_Y_LABEL = 0.27, 0.52
 _WIDE, _HIGH, _LOW = 4.4, 1.6, 1.2
 # The distance that two labels at the ends of lines need, as a fraction of the height of a plot.
 _LABEL_GAP = 0.11
+# Between the number at the end of one time axis and the one where the next begins, at least.
+_SPACE = 0.08
+# Below this length, steps between the numbers of an axis may be fractions of a second.
+_SHORT_S = 30
 # With more lines than this their labels would overlap at their ends, and stand in a legend.
 _MOST_END_LABELS = 8
 
@@ -130,10 +134,14 @@ def over_time(
     rows = -(-len(columns) // most_columns)
     per_row = -(-len(columns) // rows)
     drawn = [series for column in columns for panel in panels for series in column.of(panel)]
-    right = RIGHT + 0.1 + max(text_width(series.label) for series in drawn) if alone else RIGHT
-    room = (widest - LEFT - right - _GAP * (per_row - 1)) / per_row
+    span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
+    at_begin, at_end = _half_widths(*span)
+    gap = max(_GAP, at_end + _SPACE + at_begin)
+    right = max(RIGHT, at_end + _SPACE / 2)
+    right = RIGHT + 0.1 + max(text_width(series.label) for series in drawn) if alone else right
+    room = (widest - LEFT - right - gap * (per_row - 1)) / per_row
     inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
-    width = LEFT + per_row * inside + _GAP * (per_row - 1) + right
+    width = LEFT + per_row * inside + gap * (per_row - 1) + right
     looks = {series.label: series.style for series in sorted(drawn, key=lambda series: series.style.index)}
     handles = [
         (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
@@ -144,12 +152,11 @@ def over_time(
     if note:
         canvas.figure.text(0.01, 0.3 * _NOTE / canvas.figure.get_figheight(), note, color=SOFT, fontsize=8)
     tops = {panel: axis_top(columns, panel) for panel in panels}
-    span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
     for index, column in enumerate(columns):
         row, place = divmod(index, per_row)
         for number, panel in enumerate(panels):
             top = row * row_height + title + number * (high + _BETWEEN)
-            axes = canvas.axes(LEFT + place * (inside + _GAP), top, inside, high)
+            axes = canvas.axes(LEFT + place * (inside + gap), top, inside, high)
             _draw(axes, column, panel, shade=shade)
             # Set explicitly: a quantity without values at first must not be stretched over the whole run.
             axes.set(xlim=span, ylim=(0, tops[panel]))
@@ -172,6 +179,12 @@ def whole_run(column: Column) -> Figure:
     """All quantities of one run, over the whole width of the page."""
     alone = max((len(column.of(panel)) for panel in PANELS), default=0) <= _MOST_END_LABELS
     return over_time([column], [panel for panel in PANELS if column.of(panel)], most_columns=1, shade=True, alone=alone)
+
+
+def _half_widths(*times_s: float) -> list[float]:
+    """How far the numbers at the ends of a time axis reach beyond it, in inches."""
+    decimals = 1 if max(times_s) - min(times_s) < _SHORT_S else 0
+    return [text_width(f"{time_s:.{decimals}f}") / 2 for time_s in times_s]
 
 
 def _draw(axes: Axes, column: Column, panel: Panel, *, shade: bool) -> None:
