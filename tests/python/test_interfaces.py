@@ -221,6 +221,11 @@ def test_above_eight_flows_the_table_and_the_chart_stay(many: Results) -> None:
         ("lia", "web-18", "1"),
     ]
     assert [name for name, _ in table.head][3:7] == ["Goodput,\nall", "Goodput\nper flow", "Spread", "Jain's\nindex"]
+    # A family had no column with the goodput by subflow: the means over the two flows of mp.
+    by_subflow = [row[[name for name, _ in table.head].index("By\nsubflow")] for row in table.rows]
+    rates = summary(many).filter(pl.col("flow").is_in(["mp-1", "mp-2"]), metric="goodput").drop_nulls("subflow")
+    one, other = (sum(rates.filter(subflow=name)["mean"].to_list()) / 2 for name in ("sf1", "sf2"))
+    assert by_subflow == ["\N{EN DASH}", f"{one:.2f} + {other:.2f}", "\N{EN DASH}"]
     goodput, plots = goodput_data(many, summary(many)), plot_data(many)
     assert [len(row.members) for row in goodput.rows] == [17, 2, 0]
     assert plots.lines == ("12 of 22 subflows",)

@@ -176,18 +176,17 @@ def summary(trace: Trace) -> pl.DataFrame:
 
 
 def means_over_members(trace: Trace, names: list[str]) -> pl.DataFrame:
-    """Metrics of flows as means over the flows of every family: the columns of `metrics.summary`."""
+    """Metrics of flows and subflows as means over the flows of every family: the columns of `metrics.summary`."""
     families = _family_names(trace)
     excluded = [problem.run for problem in trace.excluded_runs]
     levels = [name for name in REGISTRY if name in names and "flow" in REGISTRY[name].levels]
     none = pl.lit(None, pl.String)
     values = (
         pl.concat(values_of(trace, name) for name in levels)
-        .filter(pl.col("subflow").is_null() & pl.col("flow").is_in(list(families)))
-        .filter(~pl.col("run").is_in(excluded))
+        .filter(pl.col("flow").is_in(list(families)) & ~pl.col("run").is_in(excluded))
         .with_columns(flow=pl.col("flow").replace_strict(families, default=None, return_dtype=pl.String))
-        .group_by("run", "metric", "flow", maintain_order=True)
+        .group_by("run", "metric", "flow", "subflow", maintain_order=True)
         .agg(pl.col("value").mean())
-        .select("run", "metric", "flow", subflow=none, link=none, value=pl.col("value"))
+        .select("run", "metric", "flow", "subflow", link=none, value=pl.col("value"))
     )
     return summarise(values, trace.configs)

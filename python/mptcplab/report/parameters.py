@@ -266,7 +266,7 @@ def _values(trace: Trace, metric: str, flows: Iterable[str] | None) -> pl.DataFr
     frame = summarised(trace).filter(wanted).drop_nulls("mean")
     if families.has_families(trace) and "flow" in REGISTRY[metric].levels:
         single = [entity.name for entity in families.entities(trace) if not entity.is_family]
-        grouped = families.means_over_members(trace, [metric]).drop_nulls("mean")
+        grouped = families.means_over_members(trace, [metric]).filter(pl.col("subflow").is_null()).drop_nulls("mean")
         frame = pl.concat([frame.filter(pl.col("flow").is_in(single)), grouped.select(frame.columns)])
     chosen = None if flows is None else texts("flows", flows, "mp")
     if chosen is not None:

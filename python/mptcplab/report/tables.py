@@ -136,14 +136,18 @@ def headline(trace: Trace, summary: pl.DataFrame) -> Table:
         cells = [nothing if key in dead and name in PER_FLOW else _cell(values, name, *key) for key in keys]
         columns.append((HEADS[name], REGISTRY[name].unit, cells))
         if name == "goodput":
-            by_subflow = [values.of_subflows(name, *key) for key in keys]
-            columns.append(("By\nsubflow", "Mbit/s", [_by_subflow(means) for means in by_subflow]))
-            if any(len(means) > MOST_SUBFLOWS for means in by_subflow):
-                notes.append(
-                    f"of more than {MOST_SUBFLOWS} subflows, the number and the range are shown; "
-                    "Results.summary() and summary.csv have each of them"
-                )
+            columns.append(_of_subflows([values.of_subflows(name, *key) for key in keys], notes))
     return _table(columns, notes)
+
+
+def _of_subflows(means: Sequence[list[float]], notes: list[str]) -> tuple[str, str, list[str]]:
+    """The column with the goodput of every subflow; where it has not each of them, it is noted."""
+    if any(len(one) > MOST_SUBFLOWS for one in means):
+        notes.append(
+            f"of more than {MOST_SUBFLOWS} subflows, the number and the range are shown; "
+            "Results.summary() and summary.csv have each of them"
+        )
+    return "By\nsubflow", "Mbit/s", [_by_subflow(one) for one in means]
 
 
 def _table(columns: list[tuple[str, str, list[str]]], notes: list[str]) -> Table:
@@ -188,6 +192,8 @@ def _with_families(trace: Trace, values: _Values, notes: list[str], states: dict
         title, unit, _ = families.FAMILY_METRICS[name]
         heading = heads.get(name, title)
         columns.append((heading, unit, [cell(name, config, entity) for config, entity in keys]))
+    of_entity = [(means if entity.is_family else values, config, entity.name) for config, entity in keys]
+    columns.append(_of_subflows([known.of_subflows("goodput", *who) for known, *who in of_entity], notes))
     others = [name for name in PER_FLOW if name != "goodput"]
     columns += [(HEADS[name], REGISTRY[name].unit, [cell(name, *key) for key in keys]) for name in others]
     if len(found) == 1 and found[0].name == families.EVERYTHING:
