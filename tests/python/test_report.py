@@ -22,10 +22,11 @@ from matplotlib.figure import Figure
 import mptcplab
 from mptcplab import _core
 from mptcplab.metrics import summary
-from mptcplab.plots.over_time import CWND, Series, label_heights
+from mptcplab.plots.over_time import CWND, RTT, Series, label_heights
 from mptcplab.plots.styles import css_palette, style
 from mptcplab.report import topology_svg
 from mptcplab.report.columns import Points, packed, unpacked
+from mptcplab.report.embedded import lines_of as samples_on_page
 from mptcplab.report.figures import figures_over_time
 from mptcplab.report.pictures import Pictures
 from mptcplab.report.series import PlotBuilder, PlotData, plot_data
@@ -252,6 +253,45 @@ def test_a_figure_over_time_says_which_of_several_repetitions_it_shows(noisy: Re
     rest = replace(plots, runs=tuple(run for run in plots.runs if run.run != 3))
     assert {one.note for one in figures_over_time(rest, Path())} == {"repetition 1 of 3; of reno repetition 2"}
     assert figures_over_time(replace(plots, repetitions=1), Path())[0].note is None
+
+
+def test_no_round_trip_time_is_drawn_while_a_subflow_is_silent(tmp_path: Path) -> None:
+    """The last one before an outage was drawn as a level line across it."""
+    scenario = s.resolved(LINKS, [s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"))], duration_s=10)
+    # sf1 measures nothing for half a second from 1 s on, and for five seconds from 3 s on; sf2 closes at 6 s.
+    pauses = {"sf1": ((1, 1.5), (3, 8)), "sf2": ((6, 11),)}
+    rows = []
+    for name, silent in pauses.items():
+        count = 0
+        for at in np.arange(101) / 10:
+            count += not any(begin < at < end for begin, end in silent)
+            rows.append(
+                {"run": 0, "flow": "mp", "subflow": name, "t": at, "rtt_us": 40_000 + count, "rtt_count": count}
+            )
+    s.write(
+        tmp_path,
+        [s.run_row(0, scenario, sample_ms=100)],
+        flow=[{"run": 0, "flow": "mp", "t": 0.0}],
+        subflow=rows,
+        link=[{"run": 0, "link": "A", "t": 0.0}],
+    )
+    results = Results.open(tmp_path)
+    (run,) = plot_data(results).runs
+    one, other = run.column.of(RTT)
+    assert seen(one) == [(0, 3), (8, 10)]
+    assert seen(other) == [(0, 6)]
+    assert [seen(line)[0][1] for line in run.column.of(CWND)] == [10, 10]
+    # The samples of the page have the same gaps.
+    lines = [line for line in samples_on_page(results, [0])[0] if line.panel == RTT]
+    assert [np.diff(line.samples.times_us).max() / 1e6 for line in lines] == [5, 0.1]
+    assert [line.samples.times_us[-1] / 1e6 for line in lines] == [10, 6]
+
+
+def seen(line: Series) -> list[tuple[int, int]]:
+    """From when to when a line is drawn, in whole seconds; samples are a tenth of a second apart."""
+    times = line.times_s[np.isfinite(line.values)]
+    edges = np.flatnonzero(np.diff(times) > 0.6)
+    return [(round(part[0]), round(part[-1])) for part in np.split(times, edges + 1)]
 
 
 def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy: Results) -> None:

@@ -29,6 +29,8 @@ BINS = 500
 MAX_RUNS = 60
 MAX_SERIES = 12
 MAX_RATE_BINS = 400
+# A subflow that measures no round-trip time for longer than this is silent. An ACK of a lasting transfer comes sooner.
+SILENT_NS = NS
 # The run, the names of a flow and subflow or of a link, and times (in seconds) with values.
 _Line = tuple[int, tuple[str, ...], tuple[np.ndarray, np.ndarray]]
 # Label and style of what is drawn, by the names of a flow and a subflow, or of a link.
@@ -161,7 +163,7 @@ class _SeriesBuilder:
         )
         panels = (
             (CWND, self._extremes(subflows, "cwnd_pkts")),
-            (RTT, self._extremes(subflows, "rtt_us", 1e-3)),
+            (RTT, self._extremes(heard(subflows), "rtt_us", 1e-3)),
             (PAYLOAD, self._payload_rates(subflows)),
             (QUEUE, queues),
         )
@@ -207,11 +209,31 @@ def samples_of(trace: Trace, looks: dict[int, Looks]) -> dict[str, Samples]:
     carrying = sorted({link.name for run in runs for link in trace.topologies[run].data_links})
     drawn = {name[0] for run in runs for name in looks[run] if len(name) == 2}
     is_all = all(flow.name in drawn for run in runs for flow in trace.topologies[run].flows)
-    columns = ("cwnd_pkts", "rtt_us", "rx_payload_bytes")
+    columns = ("cwnd_pkts", "rtt_us", "rtt_count", "rx_payload_bytes")
     return {
         "subflow": read(trace, "subflow", columns, runs, None if is_all else sorted(drawn)),
         "link": read(trace, "link", ("queue_pkts",), runs, carrying),
     }
+
+
+def heard(samples: Samples) -> Samples:
+    """The samples of subflows without those that only repeat the round-trip time from before a long silence.
+
+    A subflow is silent when it is closed, when its path is down, and when it has nothing to send.
+    """
+    columns = ("entity", "t_ns", "rtt_count")
+    entity, t_ns, count = (samples.rows[name].to_numpy() for name in columns)
+    new = np.ones(entity.size, dtype=bool)
+    new[1:] = (entity[1:] != entity[:-1]) | (count[1:] != count[:-1])
+    starts = np.flatnonzero(new)
+    sizes = np.diff(starts, append=entity.size)
+    lasts = starts + sizes - 1
+    # What is measured next ends a silence, also where the trace has no sample in it.
+    follows = np.append(entity[starts[1:]] == entity[starts[:-1]], [False] * min(1, starts.size))
+    ends = np.where(follows, t_ns[np.minimum(lasts + 1, entity.size - 1)], t_ns[lasts])
+    silent = np.repeat(ends - t_ns[starts] > SILENT_NS, sizes)
+    # An engine that does not count them has no silence.
+    return samples.only(pl.Series(new | ~silent | (count == 0)))
 
 
 def looks_of(trace: Trace, topology: Topology, most: int = MAX_SERIES) -> Looks:
