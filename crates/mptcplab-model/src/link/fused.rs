@@ -12,6 +12,7 @@ use crate::link::ring::Ring;
 use crate::link::rng::Rng;
 use crate::link::service::{Instant, Rate};
 use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
+use std::ops::Range;
 
 /// One check for room covers at most so many packets.
 const MOST_AT_ONCE: u64 = 16;
@@ -293,9 +294,20 @@ impl<P: Packet> Fused<P> {
         self.ring.get(position)
     }
 
-    /// The first position of the ring whose delivery time and packet do not fulfil a condition that holds for all before.
-    pub(crate) fn partition_point(&self, holds: impl Fn(u64, &P) -> bool) -> u64 {
-        self.ring.partition_point(holds)
+    /// The positions of the ring that hold packets.
+    #[inline]
+    pub(crate) fn positions(&self) -> Range<u64> {
+        self.ring.head()..self.ring.tail()
+    }
+
+    /// The first position of a range whose delivery time and packet do not fulfil a condition that holds for all before.
+    #[inline]
+    pub(crate) fn partition_point(
+        &self,
+        range: Range<u64>,
+        holds: impl Fn(u64, &P) -> bool,
+    ) -> u64 {
+        self.ring.partition_point(range, holds)
     }
 
     /// Bytes of all packets accepted so far, as IP packets.

@@ -7,6 +7,7 @@
 use crate::link::fused::Fused;
 use crate::link::{Counters, LinkStats, Packet, Verdict};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// What is known of a packet that passes, and the counters before it, from which those at any time follow.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +72,8 @@ pub(crate) struct Lookahead {
     longest: VecDeque<LongestWait>,
     /// Wait of the last one.
     longest_ns: u64,
-    /// Packets that had arrived at the last [`stats`](Self::stats).
+    /// The time of the last [`stats`](Self::stats), and the packets that had arrived.
+    counted_ns: u64,
     arrived: u64,
 }
 
@@ -84,6 +86,7 @@ impl Lookahead {
             dropped: VecDeque::new(),
             longest: VecDeque::new(),
             longest_ns: 0,
+            counted_ns: 0,
             arrived: 0,
         }
     }
@@ -147,11 +150,16 @@ impl Lookahead {
         }
     }
 
+    /// Packets that are delivered until a time, of which those that are forgotten have been.
+    fn delivered_until(&self, ns: u64) -> u64 {
+        let positions = self.machine.positions();
+        self.machine
+            .partition_point(positions, |delivery_ns, _| delivery_ns <= ns)
+    }
+
     /// Forget the packets that were delivered until now.
     fn forget(&mut self, now: u64) {
-        let first = self
-            .machine
-            .partition_point(|delivery_ns, _| delivery_ns <= now);
+        let first = self.delivered_until(now);
         let bytes = self.ip_bytes_before(first);
         self.machine.forget_until(first, bytes);
     }
@@ -206,15 +214,40 @@ impl Lookahead {
         longest_ns
     }
 
+    /// Packets that arrive until a time, which is not before that of the last call of [`stats`](Self::stats).
+    #[inline]
+    fn arrived_until(&self, ns: u64) -> u64 {
+        let Range { start, end } = self.machine.positions();
+        let new = self.arrived.max(start)..end;
+        self.machine
+            .partition_point(new, |_, packet| packet.arrives_ns <= ns)
+    }
+
+    /// Of the packets that have `arrived` at a time, those that have departed. Where no packet waits, these are all.
+    #[inline]
+    fn departed_until(&self, ns: u64, arrived: u64) -> u64 {
+        let start = self.machine.positions().start;
+        let horizon = ns + self.machine.delay_ns();
+        let has_departed = |delivery_ns: u64, _: &Passing| delivery_ns <= horizon;
+        if arrived == start {
+            return arrived;
+        }
+        let last = self.machine.get(arrived - 1);
+        if last.is_some_and(|(delivery_ns, packet)| has_departed(delivery_ns, packet)) {
+            return arrived;
+        }
+        self.machine
+            .partition_point(start..arrived - 1, has_departed)
+    }
+
     /// The counters at time `now`; starts a new interval for the maximum.
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
-        self.forget(now);
         self.forget_dropped(now);
-        let machine = &self.machine;
-        let horizon = now + machine.delay_ns();
-        let departed = machine.partition_point(|delivery_ns, _| delivery_ns <= horizon);
-        let arrived = machine.partition_point(|_, packet| packet.arrives_ns <= now);
+        let arrived = self.arrived_until(now);
+        let departed = self.departed_until(now, arrived);
+        self.counted_ns = now;
         self.arrived = arrived;
+        let machine = &self.machine;
         let unsent = arrived - departed;
         let in_service_bytes = match machine.get(departed) {
             Some((_, packet)) if unsent > 0 => packet.length(),
@@ -246,7 +279,7 @@ impl Lookahead {
 
     /// Packets that had been delivered at the last [`stats`](Self::stats).
     pub(crate) fn delivered(&self) -> u64 {
-        self.machine.delivered_pkts()
+        self.delivered_until(self.counted_ns)
     }
 
     /// Packets that had arrived, and had not been delivered, at the last [`stats`](Self::stats).

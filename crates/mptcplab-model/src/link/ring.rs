@@ -6,6 +6,7 @@
 
 use mptcplab_prefetch::prefetch;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// Slots at the start; a simulator's packet makes a slot of 32 bytes.
 const INITIAL_SLOTS: usize = 4;
@@ -137,9 +138,16 @@ impl<P> Ring<P> {
         }
     }
 
-    /// The first position from the head on whose due time and packet do not fulfil a condition that holds for all before.
-    pub(crate) fn partition_point(&self, holds: impl Fn(u64, &P) -> bool) -> u64 {
-        let (mut first, mut left) = (self.head, self.tail - self.head);
+    /// The first position of a range of filled ones whose due time and packet do not fulfil a condition that holds for all
+    /// before; its end if there is none.
+    #[inline]
+    pub(crate) fn partition_point(
+        &self,
+        range: Range<u64>,
+        holds: impl Fn(u64, &P) -> bool,
+    ) -> u64 {
+        debug_assert!(self.head <= range.start && range.end <= self.tail);
+        let (mut first, mut left) = (range.start, range.end - range.start);
         while left > 0 {
             // As conditional moves: which half it is cannot be predicted.
             let half = left.div_ceil(2);
