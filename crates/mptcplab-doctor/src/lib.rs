@@ -4,6 +4,7 @@
 //! For a live MPTCP connection it lists the subflows and the reasons why an expected one is missing.
 
 mod checks;
+pub mod command;
 pub mod defaults;
 mod error;
 pub mod escape;

@@ -26,6 +26,8 @@ from mptcplab.scratch import Scratch
 
 Progress = Callable[[int, int, float, float], None]
 
+# The name under which the program runs for its users, who read it in what it tells them to type.
+_COMMAND = "mptcplab"
 # The environment variable that names another program than the one that setup built.
 OVERRIDE = "MPTCPLAB_KERNEL"
 _HOME = Path(__file__).parents[1] / "_bin"
@@ -185,13 +187,12 @@ def require_valid(*words: str) -> None:
 def call(*words: str) -> int:
     """Run a command of the program, which prints its own text; return the exit code."""
     sys.stdout.flush()
-    return subprocess.run([program(), *words], check=False).returncode
+    return subprocess.run([_COMMAND, *words], executable=program(), check=False).returncode
 
 
 def replace_process(*words: str) -> NoReturn:
     """Replace this process by the program, with its output, its signals and its exit code."""
-    path = program()
-    os.execv(path, [str(path), *words])
+    os.execv(program(), [_COMMAND, *words])
 
 
 def _with_own_hint(error: MptcplabError, command: str) -> MptcplabError:

@@ -1,5 +1,6 @@
 //! Congestion control on this host: which algorithms exist, who may use them, and whether the default is coupled.
 
+use super::super::command;
 use super::super::defaults;
 use super::super::facts::{Facts, Loaded};
 use super::super::finding::Finding;
@@ -126,9 +127,10 @@ fn loaded(facts: &Facts, available: &[&str]) -> Finding {
             "subflows found the table of their algorithm full and ran uncoupled: {}",
             full.join(", ")
         );
-        return Finding::ok(AREA, "of mptcplab", ours.join(", "), meaning).warn(
-            "mptcplab-kernel cc unload NAME && mptcplab-kernel cc load NAME --pin --connections N    # N larger than before",
-        );
+        return Finding::ok(AREA, "of mptcplab", ours.join(", "), meaning).warn(format!(
+            "{command} cc unload NAME && {command} cc load NAME --pin --connections N    # N larger than before",
+            command = command::name()
+        ));
     }
     Finding::ok(
         AREA,

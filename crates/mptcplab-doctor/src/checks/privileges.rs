@@ -1,5 +1,6 @@
 //! The privileges of this process: loading eBPF, real-time priority, namespaces and TUN devices.
 
+use super::super::command;
 use super::super::facts::Facts;
 use super::super::facts::capability::{BPF, NET_ADMIN, PERFMON};
 use super::super::finding::Finding;
@@ -33,7 +34,10 @@ fn ebpf(facts: &Facts) -> Finding {
             "those of a user namespace",
             "capabilities in a user namespace, such as that of a rootless container, do not count for loading eBPF",
         )
-        .missing("sudo mptcplab-kernel ...    # outside of the user namespace");
+        .missing(format!(
+            "sudo {} ...    # outside of the user namespace",
+            command::name()
+        ));
     }
     let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
         .into_iter()

@@ -4,6 +4,7 @@
 use super::connection::{Connection, Role, Subflow};
 use super::host::{Address, Host};
 use crate::checks::couples;
+use crate::command;
 use crate::facts::Endpoint;
 use crate::finding::Finding;
 use std::net::IpAddr;
@@ -137,7 +138,10 @@ fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding>
             "sockets of this network namespace run an earlier load of it, which is not coupled with the present one; \
              subflows that were opened before and after the last load are not coupled with each other",
         )
-        .warn("mptcplab-kernel cc list    # counts the sockets that use the present one; new connections do"),
+        .warn(format!(
+            "{} cc list    # counts the sockets that use the present one; new connections do",
+            command::name()
+        )),
         [name] if couples(name) => line(
             "coupled: at a shared bottleneck the subflows together take the share of one connection",
         ),

@@ -51,7 +51,7 @@ fn print(found: &[Registered]) {
             counts(one).unwrap_or("?"),
             holder(one)
         );
-        if let Some(what) = uncoupled(one) {
+        if let Some(what) = uncoupled(one.uncoupled.unwrap_or(0)) {
             outln!("{:<16} {what}", "");
         }
         let params = params(one);
@@ -135,12 +135,7 @@ pub(super) fn holder(one: &Registered) -> String {
 }
 
 /// How many subflows ran uncoupled because the table was full; `None` if there were none.
-pub(super) fn uncoupled(one: &Registered) -> Option<String> {
-    without_place(one.uncoupled.unwrap_or(0))
-}
-
-/// The same for that number of subflows.
-pub(super) fn without_place(count: u64) -> Option<String> {
+pub(super) fn uncoupled(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
             "{} found its table full and ran uncoupled; use a larger --connections",

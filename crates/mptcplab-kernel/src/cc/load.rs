@@ -148,8 +148,8 @@ fn prepare_folder() -> Result<(), Failure> {
     })
 }
 
-/// Whether the file system is another one than that at this path below the root of the first process. A mount namespace alone says nothing: systemd
-/// gives the unit of `cc persist` one of its own, with the file system of the host.
+/// Whether the file system is another one than that at this path below the root of the first process. A mount namespace
+/// alone says nothing: systemd gives the unit of `cc persist` one of its own, with the file system of the host.
 fn is_another(mount: &Path, root_of_first: &Path) -> bool {
     let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     let of_first = root_of_first.join(mount.strip_prefix("/").unwrap_or(mount));
@@ -228,7 +228,7 @@ fn warn_at_end(loaded: &[Loaded]) {
     let all = registered().unwrap_or_default();
     for one in loaded {
         let name = one.kernel_name();
-        if let Some(what) = list::without_place(one.unplaced()) {
+        if let Some(what) = list::uncoupled(one.unplaced()) {
             errln!("warning: {name}: {what}");
         }
         let places = defaults.places(name);

@@ -5,7 +5,7 @@ use super::{algorithm, algorithms, kernel_name};
 use crate::failure::Failure;
 use mptcplab_bpf::loader::is_registered;
 use mptcplab_bpf::registered::PIN_FOLDER;
-use mptcplab_doctor::{errln, out, outln, trust};
+use mptcplab_doctor::{command, errln, out, outln, trust};
 use serde_json::json;
 use std::env;
 use std::fs::{self, File};
@@ -139,7 +139,7 @@ fn needs_systemd() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new("this system does not run systemd")
-        .hint(format!("make its init system run `mptcplab-kernel cc load --pin NAME...` at boot, after the file system of {PIN_FOLDER} is mounted")))
+        .hint(format!("make its init system run `{} cc load --pin NAME...` at boot, after the file system of {PIN_FOLDER} is mounted", command::name())))
 }
 
 /// Writes the unit and enables it. If that fails, the former unit is there again, or none.
@@ -203,7 +203,7 @@ fn warn_of_former(former: &str, names: &[&str], path: &Path) {
         errln!(
             "warning: the former unit loaded {names}, which stays until the next boot or: {program} cc unload {names}",
             names = still.join(" "),
-            program = "mptcplab-kernel"
+            program = command::name()
         );
     }
     let additions = path.with_extension("service.d");

@@ -58,7 +58,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     for one in &chosen {
         one.unregister()?;
-        if let Some(what) = uncoupled(one) {
+        if let Some(what) = uncoupled(one.uncoupled.unwrap_or(0)) {
             errln!("warning: {}: {what}", one.name);
         }
     }
