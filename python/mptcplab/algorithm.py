@@ -117,8 +117,20 @@ def compiled_sources() -> dict[str, str]:
 def as_given(cc: str) -> str:
     """An algorithm as a command line takes it: with the path of its file if it was compiled from one."""
     name, bracket, parameters = cc.partition("(")
-    one = _COMPILED.get(name)
-    return f"{one.place if one else name}{bracket}{parameters}"
+    return f"{places_of([cc]).get(name, name)}{bracket}{parameters}"
+
+
+def places_of(algorithms: Iterable[str], *, absolute: bool = False) -> dict[str, str]:
+    """The places of the sources of those algorithms that this process has compiled, by name.
+
+    They are as they were given; with `absolute` they lead to the files from any directory.
+    """
+    names = [cc.partition("(")[0] for cc in algorithms]
+    places = {name: _COMPILED[name].place for name in names if name in _COMPILED}
+    if not absolute:
+        return places
+    # What was compiled from a text has no file.
+    return {name: str(Path(place).absolute()) if Path(place).is_file() else place for name, place in places.items()}
 
 
 @contextmanager

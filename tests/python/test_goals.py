@@ -8,12 +8,14 @@ import json
 import re
 import shlex
 import sys
+from contextlib import chdir
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import in_process
 from conftest import ROOT
 
 import mptcplab
@@ -378,3 +380,32 @@ def test_a_file_that_was_changed_is_another_algorithm(tmp_path: Path) -> None:
         Algorithm.from_file(file)
         digests.append(spec.digest("sim"))
     assert digests[0] == digests[2] != digests[1]
+
+
+def test_the_commands_of_a_worst_network_name_the_c_file(tmp_path: Path) -> None:
+    """They named the algorithm, which no build knows, so that none of the first kind ran."""
+    file = tmp_path / "my files" / "rising.c"
+    file.parent.mkdir()
+    file.write_text((ROOT / "algorithms" / "template.c").read_text().replace("template", "rising"))
+    grid = replace(TINY, kinds=("disjoint",), duration_s=12, warmup_s=2, repetitions=2)
+    with chdir(tmp_path):
+        study = api.goals("my files/rising.c(decrease=0.6)", "out", grid=grid, seed=7)
+        goal = GOALS[0]
+        printed, written = study.worst_commands(goal), study.worst_commands(goal, study.worst_file(goal).name)
+        assert page.command(study.setting, quick=True).startswith(
+            "mptcplab goals 'my files/rising.c(decrease=0.6)' --seed 7"
+        )
+    assert "--cc 'my files/rising.c(decrease=0.6),reno'" in printed[0]
+    assert f"#     {written[0]}\n" in (tmp_path / "out" / "worst-goal-1.toml").read_text()
+    for number, (command, place) in enumerate(
+        ((printed[0], tmp_path), (written[0], tmp_path / "out"), (printed[1], tmp_path))
+    ):
+        # In a process of its own, which has not compiled the file.
+        words = [*shlex.split(command)[1:], "--no-report", "--out", tmp_path / str(number)]
+        done = in_process(*words, cwd=place)
+        assert done.returncode == 0, done.stderr
+    first, second, tcp = (
+        mptcplab.load(tmp_path / str(number)).runs["cc"].unique().sort().to_list() for number in range(3)
+    )
+    assert first == second == ["reno", "rising(decrease=0.6)"]
+    assert tcp == ["reno"]

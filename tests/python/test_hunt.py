@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
+from contextlib import chdir
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from command_line import in_process
+from conftest import ROOT
 
 import mptcplab
+from mptcplab import algorithm
 from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, OutputError
 from mptcplab.scenario import check
@@ -283,3 +289,38 @@ def test_a_hunt_goes_on_until_a_violation_is_confirmed(others: tuple[float, ...]
     assert (found.network, found.smaller, found.score) == (networks[chosen], scores[chosen], search.done[chosen][0])
     assert [one.mean for one in found.confirmations] == pytest.approx([others[chosen]])
     assert found.violated == (others[chosen] > 0.3)
+
+
+def test_the_commands_of_a_finding_name_the_c_file(tmp_path: Path) -> None:
+    """They named the algorithm, which no build knows; a later hunt lost the path in the page."""
+    file = tmp_path / "my files" / "rising.c"
+    file.parent.mkdir()
+    file.write_text((ROOT / "algorithms" / "template.c").read_text().replace("template", "rising"))
+    with chdir(tmp_path):
+        (found,) = mptcplab.hunt("my files/rising.c(decrease=0.75)", "harms", "out", evaluations=4, seed=4, jobs=1)
+        assert found.source == "my files/rising.c"
+    # What a process that has not compiled it reads, it writes again.
+    assert page.read(tmp_path / "out") == [found]
+    with patch.dict(algorithm._COMPILED, clear=True):
+        page.add(tmp_path / "out", replace(found, cc="reno", source=None))
+    again = "    mptcplab hunt 'my files/rising.c(decrease=0.75)' --property harms --evaluations 4 --seed 4 --out"
+    assert f"{again} {tmp_path / 'out'}\n" in (tmp_path / "out" / "README.md").read_text()
+    lines = (tmp_path / "out" / found.file).read_text().splitlines()
+    runs = [line.partition(": ")[::2] for line in lines if line.startswith("#     ")]
+    assert [run.removeprefix("#     ") for run, _ in runs] == list(found.about.runs)
+    assert len(runs) > 2
+    for number, (_, command) in enumerate(runs):
+        words = [*shlex.split(command)[1:], "--no-report", "--reps", "1", "--out", str(tmp_path / str(number))]
+        done = in_process(*words, cwd=tmp_path / "out")
+        assert done.returncode == 0, done.stderr
+    ran = [_algorithms_of_multipath(tmp_path / str(number)) for number in range(len(runs))]
+    assert ran == [
+        {found.network.competitor} if run.startswith("one TCP") else {"rising 49152"} for run in found.about.runs
+    ]
+
+
+def _algorithms_of_multipath(directory: Path) -> set[str]:
+    """What the subflows of the connection ran, with `decrease` times 2^16."""
+    (recorded,) = mptcplab.load(directory).runs["subflow_cc"].to_list()
+    ran = [entry for entry in json.loads(recorded) if entry["flow"] == "mp"]
+    return {f"{entry['cc']} {dict(entry['params']).get('decrease', '')}".strip() for entry in ran}

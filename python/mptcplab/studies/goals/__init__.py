@@ -106,10 +106,13 @@ class Study:
     def worst_commands(self, goal: Goal, file: str | None = None) -> tuple[str, ...]:
         """The commands that run the worst network again, if there is one.
 
-        They name the scenario by its path, or as `file`.
+        They name the scenario by its path, or as `file`; then they are for its directory.
         """
         worst = self.worst(goal)
-        return () if worst is None else commands(worst.network, file or str(self.worst_file(goal)), self.setting)
+        if worst is None:
+            return ()
+        name = file or str(self.worst_file(goal))
+        return commands(worst.network, name, self.setting, absolute=file is not None)
 
 
 def write_study(

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mptcplab.algorithm import places_of
 from mptcplab.capabilities import SIM
 from mptcplab.scenario import Overrides
 from mptcplab.studies.goals.grid import SHARED, Grid, Network
@@ -80,9 +81,15 @@ def replacement(network: Network, path: str) -> Overrides:
     )
 
 
-def commands(network: Network, file: str, setting: Setting) -> tuple[str, ...]:
-    """The commands that run a network: with the multipath connection, then with one TCP on each of its paths."""
-    variants = (Overrides(), *(replacement(network, path) for path in layout(network).paths))
+def commands(network: Network, file: str, setting: Setting, *, absolute: bool = False) -> tuple[str, ...]:
+    """The commands that run a network: with the multipath connection, then with one TCP on each of its paths.
+
+    With `absolute` they find an algorithm's C file from any directory.
+    """
+    places = places_of([setting.cc], absolute=absolute)
+    # A scenario has names of algorithms only; --cc compiles a file.
+    own = Overrides(cc=algorithms(network, setting.cc), files=places) if places else Overrides()
+    variants = (own, *(replacement(network, path) for path in layout(network).paths))
     return tuple(run_command(file, variant, *setting.engine_options) for variant in variants)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from mptcplab.algorithm import places_of
 from mptcplab.capabilities import SIM
 from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, with_hint
@@ -16,7 +18,7 @@ from mptcplab.scenario import Overrides, check
 from mptcplab.studies.hunt import network as networks
 from mptcplab.studies.hunt.measure import Laboratory, changes, laboratories
 from mptcplab.studies.hunt.network import COORDINATES, MULTIPATH, Network
-from mptcplab.studies.hunt.properties import PROPERTIES, Property, chosen
+from mptcplab.studies.hunt.properties import CHANGED, PROPERTIES, Property, chosen
 from mptcplab.studies.hunt.search import Point, Search, require_optimiser
 from mptcplab.studies.hunt.shrink import shrunk
 from mptcplab.study.cell import run_command
@@ -67,6 +69,8 @@ class Finding:
     network: Network
     smaller: float | None = None
     confirmations: tuple[Confirmation, ...] = ()
+    # The C file from which the algorithm was compiled, as it was given; None for one of the build.
+    source: str | None = None
 
     @property
     def violated(self) -> bool:
@@ -161,7 +165,13 @@ class _Single:
         assert search.best is not None
         score, point = search.best
         return Finding(
-            self.asked.cc, self.asked_property, self.asked.seed, len(search.done), score, self._network(point)
+            self.asked.cc,
+            self.asked_property,
+            self.asked.seed,
+            len(search.done),
+            score,
+            self._network(point),
+            source=next(iter(places_of([self.asked.cc]).values()), None),
         )
 
     def _confirmed_in_simulation(self, finding: Finding, search: Search) -> Finding:
@@ -210,12 +220,23 @@ class _Single:
 
 
 def commands(finding: Finding, file: str) -> list[str]:
-    """The commands that make the runs that a finding compares, besides the file as it is."""
+    """The commands that make the runs that a finding compares, from the directory of the file.
+
+    Without those that run the file as it is, unless the algorithm was compiled from a C file: a scenario has names of
+    algorithms only, and --cc compiles a file.
+    """
     found = []
     for run in finding.about.runs:
         settings = changes(finding.network, finding.cc, run)
-        if settings:
-            found.append(f"{run}: {run_command(file, Overrides(settings=settings))}")
+        asked = Overrides(settings=settings)
+        if finding.source is not None and run != CHANGED:
+            cc = json.loads(settings.pop(f"flows.{MULTIPATH}.cc", json.dumps(finding.cc)))
+            name = finding.cc.partition("(")[0]
+            place = Path(finding.source)
+            files = {name: str(place.absolute() if place.is_file() else place)}
+            asked = Overrides(cc=(cc,), settings=settings, files=files)
+        if asked != Overrides():
+            found.append(f"{run}: {run_command(file, asked)}")
     return found
 
 

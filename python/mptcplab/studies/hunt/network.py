@@ -164,9 +164,19 @@ def rounded(value: float, digits: int = 2) -> float:
 
 
 def scenario(
-    network: Network, cc: str, seed: int, repetitions: int = 1, *, remarks: Sequence[str] = (), title: str = ""
+    network: Network,
+    cc: str,
+    seed: int,
+    repetitions: int = 1,
+    *,
+    remarks: Sequence[str] = (),
+    title: str = "",
+    replaceable: bool = False,
 ) -> str:
-    """The scenario file of a network; `remarks` are the comment at its head."""
+    """The scenario file of a network; `remarks` are the comment at its head.
+
+    With `replaceable` the algorithm is that of the scenario, which `--cc` replaces, and not that of the flow.
+    """
     lines = [f"# {line}".rstrip() for line in remarks] + ([""] if remarks else [])
     lines += [f"title = {json.dumps(title)}"] if title else []
     lines += [
@@ -176,10 +186,12 @@ def scenario(
         f"seed = {seed}",
         'sample = "100 ms"',
     ]
+    algorithm = f"cc = {json.dumps(cc)}"
+    lines += [algorithm] if replaceable else []
     for name, link in network.links.items():
         lines += ["", *_link_lines(network, name, link)]
     lines += ["", f"[flows.{MULTIPATH}]", f"paths = {json.dumps([list(path) for path in network.paths()])}"]
-    lines += ['transport = "mptcp"', f"cc = {json.dumps(cc)}", *_start(network.start_s)]
+    lines += ['transport = "mptcp"', *([] if replaceable else [algorithm]), *_start(network.start_s)]
     lines += [] if network.buffer_kb is None else [f'rcv_buffer = "{network.buffer_kb} kB"']
     for name, link in network.links.items():
         if link.others:

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mptcplab.algorithm import as_given
 from mptcplab.errors import OutputError, with_hint
 from mptcplab.markdown import table
 from mptcplab.output import write_text, writing
@@ -89,6 +88,7 @@ def as_data(finding: Finding) -> dict[str, Any]:
             for one in map(asdict, finding.confirmations)
         ],
         "scenario": finding.file,
+        **({} if finding.source is None else {"source": finding.source}),
         "network": asdict(finding.network),
     }
 
@@ -108,6 +108,7 @@ def _finding(data: dict[str, Any]) -> Finding:
         about=PROPERTIES[data["property"]],
         network=network,
         confirmations=confirmations,
+        source=data.get("source"),
         **{name: data[name] for name in names},
     )
 
@@ -150,10 +151,16 @@ def _percent(part: float) -> str:
 def command(findings: Iterable[Finding]) -> list[str]:
     """The commands that make findings, one for each."""
     return [
-        f"mptcplab hunt {shlex.quote(as_given(one.cc))} --property {one.about.name} --evaluations {one.evaluations} "
+        f"mptcplab hunt {shlex.quote(_given(one))} --property {one.about.name} --evaluations {one.evaluations} "
         f"--seed {one.seed}"
         for one in findings
     ]
+
+
+def _given(finding: Finding) -> str:
+    """The algorithm as a command line takes it."""
+    name, bracket, parameters = finding.cc.partition("(")
+    return f"{finding.source or name}{bracket}{parameters}"
 
 
 def scenario_file(finding: Finding, name: str) -> str:
@@ -172,12 +179,20 @@ def scenario_file(finding: Finding, name: str) -> str:
         ]
     others = commands(finding, name)
     if others:
-        besides = " besides this one" if AS_IS in finding.about.runs else ""
+        besides = " besides this one" if AS_IS in finding.about.runs and finding.source is None else ""
         remarks += ["", f"The runs that are compared{besides}:", *(f"    {one}" for one in others)]
     title = f"Hunt: {finding.cc}, {finding.about.name}"
     # The runs whose numbers are at its head.
     seed = finding.seed + OTHER_SEEDS
-    return scenario(finding.network, finding.cc, seed, REPETITIONS, remarks=_wrapped(remarks), title=title)
+    return scenario(
+        finding.network,
+        finding.cc,
+        seed,
+        REPETITIONS,
+        remarks=_wrapped(remarks),
+        title=title,
+        replaceable=finding.source is not None,
+    )
 
 
 def _wrapped(remarks: list[str], width: int = 116) -> list[str]:
