@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, bundle, kept, mobility
-from mptcplab.algorithm import Algorithms, files_of, named
+from mptcplab.algorithm import Algorithm, Algorithms, files_of, named
 from mptcplab.arguments import text as text_of
 from mptcplab.arguments import texts, whole_number
 from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, directory_of, engine_of, is_machine, machine_with
 from mptcplab.cluster.connect import ClientArg, connected
 from mptcplab.comparing import compare
+from mptcplab.declarations import declared
 from mptcplab.engines import kernel, sim
 from mptcplab.engines.vm import host
 from mptcplab.engines.vm import kernels as machine_kernels
@@ -541,8 +542,14 @@ def _one_algorithm(cc: str, client: ClientArg | None) -> str:
     return names[0]
 
 
-def algorithms() -> list[dict[str, Any]]:
-    """All congestion control algorithms of this build, with their parameters and documentation."""
+def algorithms(path: PathArg | None = None) -> list[dict[str, Any]]:
+    """All congestion control algorithms of this build, with their parameters and documentation.
+
+    With `path`, that of a C file only, which is compiled; its values are as written there. Raises as
+    `Algorithm.from_file`.
+    """
+    if path is not None:
+        return [declared(Algorithm.from_file(path))]
     known: list[dict[str, Any]] = json.loads(_core.algorithms_json())
     return known
 

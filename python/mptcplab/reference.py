@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,20 @@ def algorithm_text(algorithm: dict[str, Any]) -> str:
     if algorithm["incomplete"]:
         lacks = _indent(algorithm["incomplete"])
         parts.append(f"The header comment of algorithms/{algorithm['name']}.c is not complete\n{lacks}")
+    return "\n\n".join(parts)
+
+
+def file_text(algorithm: dict[str, Any]) -> str:
+    """Everything about the algorithm of a C file, from its text."""
+    place = algorithm["place"]
+    file = shlex.quote(place)
+    hooks = "\n".join(f"{name} = {function}" for name, function in algorithm["hooks"].items())
+    parts = [_text(algorithm, "coupled" if algorithm["coupled"] else "uncoupled")]
+    parts.append(f"Hooks\n{_indent(hooks)}")
+    uses = f"mptcplab run SCENARIO --cc {file}\nmptcplab goals {file}\nsudo mptcplab cc load {file}"
+    parts.append(f"Not in this build: the file is compiled by each command that names it\n{_indent(uses)}")
+    if algorithm["incomplete"]:
+        parts.append(f"The header comment of {place} is not complete\n{_indent(algorithm['incomplete'])}")
     return "\n\n".join(parts)
 
 

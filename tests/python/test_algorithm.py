@@ -17,6 +17,7 @@ from kernel_program import need_root, program
 
 import mptcplab
 from mptcplab import Algorithm, MptcplabError, ScenarioError
+from mptcplab.declarations import declared
 from mptcplab.engines.digests import run_digests
 from mptcplab.scenario import Overrides
 
@@ -278,3 +279,36 @@ def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(mptcplab.EngineError, match=r"no-such-compiler: .*\n\nhint: install a C compiler"):
         Algorithm.from_source(source("mine"))
+
+
+def test_a_file_declares_what_the_build_reads_from_it() -> None:
+    for known in mptcplab.algorithms():
+        text = (ROOT / "algorithms" / f"{known['name']}.c").read_text()
+        found = declared(Algorithm(known["name"], "x.c", text))
+        same = ("name", "title", "coupled", "sections", "incomplete")
+        assert {key: found[key] for key in same} == {key: known[key] for key in same}
+        assert {"ssthresh", "undo_cwnd"} <= found["hooks"].keys()
+        # Those of a header's macro are not known, and no constant that is defined elsewhere.
+        values = {one["name"]: one for one in found["params"] if one["doc"] != "declared by this macro"}
+        for one in known["params"]:
+            own = values.pop(one["name"], one)
+            assert own["doc"] == one["doc"]
+            if not any(character.isupper() for character in own["default_text"] + own["range"]):
+                assert own["default_text"] == one["default_text"], one
+        assert not values
+
+
+def test_a_c_file_is_described_as_an_algorithm_of_the_build(tmp_path: Path) -> None:
+    """`mptcplab algorithms ./mine.c` said that there was no such algorithm."""
+    file = tmp_path / "mine.c"
+    file.write_text(source("mine"))
+    done = lab("algorithms", "mine.c", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("mine: Reno weighted by the packets between losses (coupled)\n\nIdea\n  an example")
+    parameter = "least_share = 0.0625  (0.0625 to 1)  least share of the increase that a path gets (s_r)"
+    for part in (parameter, "\nHooks\n", "  ssthresh = mine_ssthresh\n", "  mptcplab run SCENARIO --cc mine.c\n"):
+        assert part in done.stdout, part
+    assert json.loads(lab("algorithms", "mine.c", "--json", cwd=tmp_path).stdout)["place"] == "mine.c"
+    assert "no such file" in lab("algorithms", "none.c", cwd=tmp_path).stderr.lower()
+    file.write_text("/* a draft */\nint x")
+    assert lab("algorithms", "mine.c", cwd=tmp_path).returncode == 2

@@ -46,10 +46,23 @@ def scenarios(
         print(Path(known[0]["path"]).read_text(encoding="utf-8"), end="")
 
 
-def algorithms(name: Name = None, as_json: options.Json = False) -> None:
+def algorithms(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Describe only this one, in full: a name, or the path of a C file."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """List the congestion control algorithms of this build."""
     from mptcplab import api, reference
 
+    if name is not None and name.endswith(".c"):
+        (found,) = api.algorithms(name)
+        if as_json:
+            print_json(found)
+        else:
+            print(reference.file_text(found))
+        return
     known = api.algorithms()
     _list(known, name, "algorithm", reference.algorithm_table, reference.algorithm_text, as_json=as_json)
 
