@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
@@ -87,7 +88,7 @@ def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
     results = [Results.open(path) for path in paths]
     sides = [_Side.of(one) for one in results]
     common = [name for name in sides[0].configs if name in sides[1].configs]
-    names = {name: (name, name) for name in common}
+    names = {name: (name, name) for name in common} | _renamed(sides)
     if not common and all(len(side.configs) == 1 for side in sides):
         one, other = sides[0].configs[0], sides[1].configs[0]
         names = {f"{one} \N{RIGHTWARDS ARROW} {other}": (one, other)}
@@ -125,6 +126,22 @@ class _Side:
 
     def of_config(self, name: str) -> pl.DataFrame:
         return self.runs.filter(config=name)
+
+    def setups(self) -> dict[str, tuple[str, str]]:
+        """The engine and the scenario of every configuration that has runs."""
+        rows = self.runs.unique("config", keep="first", maintain_order=True).select("config", "engine", "resolved")
+        return {name: (engine, json.dumps(setup(text))) for name, engine, text in rows.iter_rows()}
+
+
+def _renamed(sides: list[_Side]) -> dict[str, tuple[str, str]]:
+    """Configurations that are the same under two names.
+
+    A result of one algorithm names those of all flows, such as lia+reno, and a result of several names what differs.
+    """
+    ones, others = (side.setups() for side in sides)
+    free = {what: name for name, what in others.items() if name not in ones}
+    names = [(name, free.pop(what)) for name, what in ones.items() if name not in others and what in free]
+    return {f"{name} = {other}": (name, other) for name, other in names}
 
 
 def _of_config(sides: list[_Side], label: str, names: tuple[str, str]) -> pl.DataFrame:

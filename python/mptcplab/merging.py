@@ -26,6 +26,8 @@ from mptcplab.trace.reader import OVERRIDES, label, tables_in
 PathArg = str | PathLike[str]
 # Keys of a resolved run that differ between the runs of one configuration.
 _OF_ONE_RUN = ("run", "rep", "seed", "axes")
+# The digest of an algorithm's C file, at the end of a path.
+_SOURCE = ".source"
 _COLUMNS = ("run", "engine", "build", "cc", "axes", "rep", "seed", "resolved", "host", "events", "packet_hops")
 
 
@@ -100,6 +102,10 @@ def setup_differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         names = [part["name"] if isinstance(part, dict) and "name" in part else str(at) for at, part in enumerate(one)]
         pairs = list(zip(names, one, other, strict=True))
+    elif one != other and path.endswith(_SOURCE) and isinstance(one, str) and isinstance(other, str):
+        digests = f"{one[:8]} and {other[:8]}"
+        yield f"{path.removesuffix(_SOURCE)}: two C files of one name (their SHA-256 begins with {digests})"
+        return
     elif one != other:
         texts = (json.dumps(value) for value in (one, other))
         yield f"{path}: " + " and ".join(text if len(text) <= 60 else f"{text[:57]}..." for text in texts)

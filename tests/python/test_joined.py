@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import polars as pl
 import pytest
 from command_line import lab
+from conftest import ROOT
 
 import mptcplab
 from mptcplab import kept
@@ -285,3 +288,51 @@ def test_the_list_has_results_and_what_is_left_of_others(place: Path, tmp_path: 
     assert found["both"].bytes == sum(path.stat().st_size for path in both.iterdir())
     with pytest.raises(ResultsError, match="no such directory"):
         mptcplab.ls(tmp_path / "nowhere")
+
+
+TWO = """
+duration = "12 s"
+warmup = "2 s"
+
+[links.A]
+from = "S"
+to = "D"
+rate = "4 Mbit/s"
+delay = "5 ms"
+
+[flows.mp]
+transport = "mptcp"
+paths = [["A"], ["A"]]
+
+[flows.tcp]
+path = ["A"]
+cc = "cubic"
+"""
+
+
+def test_c_files_are_compared_across_results(tmp_path: Path) -> None:
+    """One and several algorithms are named differently, so that nothing was compared; sources were shown as digests."""
+    (tmp_path / "two.toml").write_text(TWO)
+    for place, name, increase in (("p", "own", 1), ("p", "rising", 2), ("q", "own", 4)):
+        (tmp_path / place).mkdir(exist_ok=True)
+        text = (ROOT / "algorithms" / "template.c").read_text().replace("template", name)
+        text = text.replace("increase, .initial = 1", f"increase, .initial = {increase}")
+        (tmp_path / place / f"{name}.c").write_text(text)
+    with chdir(tmp_path):
+        both = mptcplab.run("two.toml", "p/own.c,p/rising.c", 2, out="both", progress=False)
+        mptcplab.run("two.toml", "p/own.c", 2, out="one", progress=False)
+        mptcplab.run("two.toml", "q/own.c", 2, out="other", progress=False)
+        assert both.configs["config"].unique(maintain_order=True).to_list() == ["own", "rising"]
+        same = mptcplab.compare("both", "one")
+        other = mptcplab.compare("one", "other")
+    assert set(same.differences["config"]) == {"own = own+cubic"}
+    assert same.differences["difference"].drop_nulls().abs().max() == 0
+    assert same.notes == ["1 configuration of A is not in the other one"]
+    row = other.differences.filter(pl.col("subflow").is_null(), metric="goodput", flow="mp").row(0, named=True)
+    assert (row["n_a"], row["n_b"], row["paired"]) == (2, 2, True)
+    assert row["difference"] is not None
+    (note,) = other.notes
+    said = (
+        r"the scenario of own\+cubic differs: flows\.mp\.cc: two C files of one name \(their SHA-256 begins with \w{8} "
+    )
+    assert re.match(said, note), note
