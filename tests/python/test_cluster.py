@@ -6,10 +6,13 @@ import json
 import os
 import re
 import signal
+import socket
+import threading
 import time
 import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +28,7 @@ from mptcplab.errors import DamagedResultWarning, EngineError, MptcplabError, Sc
 pytest.importorskip("distributed", reason="SKIPPED, NOT TESTED: Dask is not installed")
 from dask_cluster import Processes, other_build, scheduler
 
-from mptcplab.cluster import batches, build
+from mptcplab.cluster import batches, build, connect
 from mptcplab.cluster.connect import address_in, connected
 from mptcplab.cluster.inputs import Inputs
 from mptcplab.cluster.urlstore import UrlStore, packed, unpacked
@@ -185,6 +188,8 @@ def test_what_an_engine_refuses_is_said_with_the_line_of_the_file_here(dask: Pro
     [
         ({"client": "slurm"}, "no such cluster: --on 'slurm'"),
         ({"client": 7}, "not a client of Dask: 7"),
+        ({"client": "dask:tcp://127.0.0.1:99999"}, "not the address of a scheduler"),
+        ({"client": "dask:inproc://x"}, "not the address of a scheduler"),
         ({"store": "runs"}, "a store without a cluster"),
         ({"client": "dask", "store": "nothing://runs"}, "not a place for results: --store nothing://runs"),
     ],
@@ -208,6 +213,42 @@ def test_a_client_that_cannot_be_made_is_an_error_and_nothing_else() -> None:
     assert re.fullmatch(
         r"error: no scheduler of Dask at none://10\.0\.0\.1:8786: .*\n\nhint: start one .*\n", done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (None, r"no answer within 1 s|Connection refused"),
+        (b"", "no answer within 1 s"),
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "another program answers there"),
+    ],
+)
+def test_where_no_scheduler_listens_it_is_said_soon(
+    said: bytes | None, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is silent was waited for without end, and an HTTP server was a MemoryError and a traceback."""
+    monkeypatch.setattr(connect, "_CONNECT_S", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        if said is None:
+            server.close()
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    one, _ = server.accept()
+                    stack.callback(one.close)
+                    one.sendall(said or b"")
+
+        threading.Thread(target=answer, daemon=True).start()
+        started = time.monotonic()
+        hint = r"hint: start one with: .* such as tcp://10\.0\.0\.1:8786"
+        with (
+            pytest.raises(EngineError, match=rf"no scheduler of Dask at {address}: ({why})\n\n{hint}"),
+            connected(f"dask:{address}", None, ["sim"]),
+        ):
+            pass
+        assert time.monotonic() - started < 10
 
 
 def test_an_engine_with_sockets_is_refused() -> None:

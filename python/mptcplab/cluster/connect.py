@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,8 +29,9 @@ ClientArg = Any
 _NAME = "dask"
 _SUCH_AS = "dask for a cluster on this machine, or dask:ADDRESS of a scheduler, such as dask:tcp://10.0.0.1:8786"
 # With the protocol, which is TCP where none is given, and a port; or of a scheduler in this process, which has none.
-_ADDRESS = re.compile(r"inproc://\S+|([a-z]+://)?[^\s/]+:\d{1,5}")
-_CONNECT_S = 30
+_ADDRESS = re.compile(r"inproc://[^\s/]+/[^\s/]+/[^\s/]+|([a-z]+://)?[^\s/]+:\d{1,5}")
+_CONNECT_S = 8
+_LARGEST_PORT = 65535
 _LOGS = ("distributed", "distributed.client", "asyncio")
 # Time between two looks at who is there.
 _LOOK_EVERY_S = 1.0
@@ -165,7 +168,9 @@ def address_in(asked: str) -> str | None:
     name, colon, address = asked.partition(":")
     if name != _NAME or (colon and not address):
         raise MptcplabError(with_hint(f"no such cluster: --on {asked!r}", _SUCH_AS))
-    if address and not _ADDRESS.fullmatch(address):
+    port = address.rpartition(":")[2]
+    too_large = port.isdigit() and not 0 < int(port) <= _LARGEST_PORT
+    if address and (too_large or not _ADDRESS.fullmatch(address)):
         raise MptcplabError(with_hint(f"not the address of a scheduler: --on {asked!r}", _SUCH_AS))
     return address or None
 
@@ -200,13 +205,42 @@ def _opened(address: str | None, jobs: int) -> Iterator[Client]:
     # Not by the constructor alone: one that fails leaves an object whose destructor waits for a minute.
     client = Client.__new__(Client)
     try:
+        _require_scheduler(address)
         client.__init__(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+    # Another program that listens there may send anything, which Dask takes for the sizes of what follows.
+    except Exception as error:
         client.status = "closed"
-        hint = "start one with: dask scheduler, and workers with: dask worker ADDRESS"
-        raise EngineError(with_hint(f"no scheduler of Dask at {address}: {error}", hint)) from error
+        hint = (
+            "start one with: dask scheduler, and workers with: dask worker ADDRESS; "
+            "it prints its address, such as tcp://10.0.0.1:8786"
+        )
+        raise EngineError(with_hint(f"no scheduler of Dask at {address}: {_reason(error)}", hint)) from error
     with client:
         yield client
+
+
+def _require_scheduler(address: str) -> None:
+    """Raise an error of any kind unless a scheduler answers soon: a client waits for ever for what is silent."""
+    if address.startswith("inproc:"):
+        return
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async def ask() -> None:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as there:
+            await there.identity()
+
+    # A notebook has a loop in this thread.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(asyncio.wait_for(ask(), _CONNECT_S))).result()
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no scheduler, in a line."""
+    if isinstance(error, TimeoutError):
+        return f"no answer within {_CONNECT_S} s"
+    # It takes the first bytes of another protocol for a size.
+    return "another program answers there" if isinstance(error, MemoryError) else str(error) or type(error).__name__
 
 
 def _require_dask() -> None:
