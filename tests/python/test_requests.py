@@ -121,6 +121,9 @@ def test_a_trace_without_requests_has_an_empty_table(tmp_path: Path) -> None:
     assert request_data(results) == []
     with pytest.raises(MptcplabError, match="no messages were completed"):
         results.plot.response_times("messages")
+    # It said that a flow had them with a traffic that there is not.
+    with pytest.raises(MptcplabError, match="no such kind: 'message'\n\nhint: one of requests, messages"):
+        results.plot.response_times("message")  # type: ignore[arg-type]
 
 
 def test_the_curves_end_where_outstanding_requests_are_missing(results: Results) -> None:

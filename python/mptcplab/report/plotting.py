@@ -103,6 +103,8 @@ class Plots:
 
         With `over_time`, a point per request of each configuration's first run instead.
         """
+        if kind not in ("requests", "messages"):
+            raise MptcplabError(with_hint(f"no such kind: {kind!r}", "one of requests, messages"))
         data = next((one for one in request_data(self.trace) if one.kind == kind), None)
         if data is None:
             hint = f"a flow has them with traffic = {{ {kind} = {{ ... }} }}"
