@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from mptcplab.engines.compiled import compiled
 from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, OutputError, UnfinishedError, with_hint
 from mptcplab.making import Part
+from mptcplab.merging import setup, setup_differences
 from mptcplab.output import Numbered
 from mptcplab.paths import path_of
 from mptcplab.results import Results
@@ -51,6 +53,8 @@ PathArg = str | PathLike[str]
 Progress = Callable[[int, int, float, float], None]
 # The weight of a simulated second in the progress of several engines: a kernel runs in real time, others are faster.
 _WEIGHT_BESIDE_REAL_TIME = 0.01
+# So many settings that differ are listed.
+_SHOWN = 3
 
 
 def run(
@@ -330,14 +334,32 @@ class Sweep:
             raise OutputError(with_hint(f"output directory has a damaged result: {damage}", hint))
         runs = kept.former_runs(directory)
         if runs and self._digests:
-            others = {run.digest for run in runs}.difference(self._digests)
-            why = kept.why_not(others, self._digests)
-            hint = (
-                f"{counted(len(others), 'run')} of it {'is' if len(others) == 1 else 'are'} not of this sweep, because "
-            )
-            hint += f"of {why}\n"
+            known, wanted = {run.digest for run in runs}, set(self._digests)
+            others = known - wanted
+            are = "is" if len(others) == 1 else "are"
+            if wanted <= known:
+                hint = f"it has all {counted(len(wanted), 'run')} of this sweep; {len(others)} more would be lost\n"
+                hint += f"      `mptcplab report {shlex.quote(str(directory))}` shows what is there\n"
+            else:
+                hint = f"{counted(len(others), 'run')} of it {are} not of this sweep, because of "
+                hint += f"{kept.why_not(others, wanted)}{self._what_differs(directory)}\n"
             hint += "      choose another --out, or --force to replace it; `mptcplab merge` joins results"
             raise OutputError(with_hint(f"output directory has an earlier result: {directory}", hint))
+
+    def _what_differs(self, directory: Path) -> str:
+        """What is set differently in runs of one algorithm, there and in this sweep; empty if nothing is."""
+        found = {row["cc"]: row["resolved"] for row in Results.open(directory).runs.iter_rows(named=True)}
+        for run in resolved_runs(self.scenario, self.overrides):
+            names = {flow["cc"]["text"] for flow in run["flows"] if isinstance(flow.get("cc"), dict)}
+            there = next((text for cc, text in found.items() if names & set(cc.split("+"))), None)
+            if there is not None:
+                own = {**setup(json.dumps(run)), "seed": run["seed"]}
+                other = {**setup(there), "seed": json.loads(there)["seed"]}
+                # What an engine fills in is not in the sweep's.
+                texts = [text for text in setup_differences(other, own) if "null" not in text]
+                more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+                return f" ({'; '.join([*texts[:_SHOWN], *more])})" if texts else ""
+        return ""
 
     def _write(
         self, result: Path, directory: Path, finished: Mapping[str, kept.Run], also: Sequence[Path] | None

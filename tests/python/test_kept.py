@@ -141,8 +141,11 @@ def test_a_result_is_extended_to_the_bytes_of_one_sweep(file: Path, tmp_path: Pa
     run(file, tmp_path / "whole", reps=5, cc="lia,balia,olia")
     assert content(out) == content(tmp_path / "whole")
     # Fewer repetitions would lose runs, so they are refused.
-    with pytest.raises(OutputError, match="11 runs of it are not of this sweep, because of another scen"):
+    with pytest.raises(OutputError, match=r"it has all 4 runs of this sweep; 11 more would be lost\n.*mptcplab report"):
         run(file, out, reps=2)
+    settings = r"because of another scenario or other settings \(seed: 1 and 9\)\n"
+    with pytest.raises(OutputError, match=rf"15 runs of it are not of this sweep, {settings}"):
+        run(file, out, reps=2, seed=9)
     assert content(out) == content(tmp_path / "whole")
     assert run(file, out, reps=2, force=True) == []
     assert content(out) == before
