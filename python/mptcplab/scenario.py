@@ -18,6 +18,8 @@ from mptcplab.settings import Setting, overriding, toml_value
 
 # The values of one key: a range ("0.01 %..5 % log 7"), a list with commas, or a list of values.
 Values = str | Iterable[Setting]
+# Keys of flows whose value is a list, so that a list of values has no meaning, with such a value.
+_LISTS = {"path": '["LINK", "LINK"]', "paths": '[["LINK", "LINK"], ["LINK"]]'}
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,11 @@ def swept(sweep: Mapping[str, Values] | None) -> dict[str, str]:
 def _swept(key: str, values: Values) -> str:
     if not isinstance(values, Iterable) or isinstance(values, bytes):
         raise MptcplabError(with_hint(f"{key}: not a list of values: {values!r}", 'such as "1 ms, 5 ms"'))
+    if key.rpartition(".")[2] in _LISTS:
+        hint = f"run each value with --set '{key}={_LISTS[key.rpartition('.')[2]]}' and an --out of its own; "
+        raise MptcplabError(
+            with_hint(f"{key}: cannot be swept: its value is a list", hint + "`mptcplab compare` compares the results")
+        )
     try:
         listed = expand(values)
     except MptcplabError as error:

@@ -134,6 +134,8 @@ COMMANDS = (
     f"{CHECK} --sweep 'links.A.loss=1 %..1 % 3'",
     f"{CHECK} --sweep 'links.A.loss=1 %..5 % exponential 3'",
     f"{CHECK} --sweep 'links.A.los=1 %, 2 %'",
+    f"{CHECK} --sweep 'flows.mp.paths=A, B'",
+    f'{CHECK} --sweep \'flows.tcp.path=["A"], ["B"]\'',
     f"{CHECK} --sweep 'links.A.loss=1 %, 2'",
     f"{CHECK} --sweep 'links.A.loss=1 %, 1 %'",
     f"{CHECK} --sweep 'links.A.loss=1 %' --set 'links.A.loss=2 %'",
