@@ -235,6 +235,12 @@ def reproduce(
     chosen = library.choose(paper)
     asked = Asked(paper, experiment, claim, quick, sensitivity)
     asked.check(engine, docs=docs is not None)
+    # Before anything is written.
+    for one in chosen:
+        if claim is not None:
+            one.claim(claim)
+        elif experiment is not None:
+            one.experiment(experiment)
     if place is not None and len(engines) == 1:
         report.check_docs(place, is_reference=asked.is_reference(engine))
 
@@ -351,12 +357,13 @@ def agree_all(
     if len(names) != 2:
         raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
     directory = path_of(out, "out")
-    page.prepare(directory)
     pair, chosen, kind = (
         (names[0], names[1]),
         as_names(only, "only", "papers/kim2021/shared-60.toml"),
         "-quick" if quick else "",
     )
+    matrix.require_known(chosen)
+    page.prepare(directory)
     # A few scenarios have a place of their own: what an interrupted call over all of them left must stay.
     checkpoint = Store(directory / f"unfinished{kind}{'-only' if chosen else ''}")
     with kept.only_writer(directory), connected(client, store, names, jobs=jobs, say=note) as cluster:

@@ -213,6 +213,7 @@ COMMANDS = (
     "reproduce kim2021 --engine sim,fluid --sensitivity",
     "reproduce kim2021 --engine fluid --sensitivity",
     "hunt bali --property harms",
+    "goals lia --profile rfc,linux-acked",
     "hunt lia --property harm",
     "hunt lia,olia",
     "hunt lia --evaluations 0",

@@ -621,3 +621,19 @@ def test_a_study_leaves_the_cores_to_its_runs(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("POLARS_MAX_THREADS")
     studies._leave_cores_to_runs()
     assert os.environ["POLARS_MAX_THREADS"] == "3"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agree", "--all", "--engines", "sim,fluid", "--only", "papers/nope.toml"),
+        ("reproduce", "kim2021", "--experiment", "ADW-0"),
+        ("reproduce", "kim2021", "--claim", "ADW-0"),
+    ],
+)
+def test_a_name_that_is_none_leaves_no_directory(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Directories for the results were made before the name was looked up."""
+    refused = lab(*words, cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert re.match("error: (no such|not a scenario).*\n\nhint: ", refused.stderr)
+    assert list(tmp_path.iterdir()) == []

@@ -232,6 +232,11 @@ def measure(
     return Matrix(engines, command_of(engines, quick=quick), entries)
 
 
+def require_known(only: Collection[str]) -> None:
+    """Raise `MptcplabError` for a name that no scenario of the papers has."""
+    _chosen(_of_papers(), only)
+
+
 def command_of(engines: tuple[str, str], *, quick: bool) -> str:
     """The command that makes all entries."""
     words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from mptcplab import kept, output
 from mptcplab.capabilities import directory_of
-from mptcplab.scenario import Overrides, check
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.scenario import Overrides, as_names, check
 from mptcplab.scratch import Scratch
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
 from mptcplab.studies.goals.judge import GoalFinding, Judged, judge
@@ -171,6 +172,8 @@ def _resolved(grid: Grid, setting: Setting) -> Setting:
     The engine refuses what it does not know here, before anything runs and in terms of the command line.
     """
     first = grid.networks[0]
+    if setting.profile is not None and len(as_names(setting.profile, "profile", "rfc")) > 1:
+        raise MptcplabError(with_hint(f"profile: more than one: {setting.profile!r}", "make a study with each of them"))
     with Scratch("goals") as scratch:
         file = Path(scratch) / "network.toml"
         output.write_text(file, scenario(first, grid, Setting(first.competitor)))
