@@ -123,7 +123,10 @@ def _found(place: Path) -> Found:
     repetitions = rows.group_by("cc", "axes", "engine").len()["len"].max()
     state, remark = "complete", ""
     if bad:
-        state, remark = "not counted", f"{counted(bad, 'run')} of {rows.height:,} do not count"
+        state, remark = (
+            "not counted",
+            f"{counted(bad, 'run')} of {rows.height:,} {'does' if bad == 1 else 'do'} not count",
+        )
     if unfinished:
         state, remark = "unfinished", "the same command goes on with it; remove it if you do not want it"
     elif is_left_behind(place):

@@ -13,6 +13,7 @@ import polars as pl
 from mptcplab.arguments import texts
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.paths import path_of
+from mptcplab.text import counted
 from mptcplab.trace.reader import Trace
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Results(Trace):
 
     def __repr__(self) -> str:
         names = ", ".join(self.configs["config"].unique(maintain_order=True).to_list()[:8])
-        return f"Results({self.runs.height} runs of {self.runs['scenario'][0]!r}: {names})"
+        return f"Results({counted(self.runs.height, 'run')} of {self.runs['scenario'][0]!r}: {names})"
 
     def _repr_html_(self) -> str:
         """The table of results, for notebooks."""

@@ -323,7 +323,8 @@ def test_the_pictures_of_notebooks() -> None:
     results = mptcplab.run(built(), "lia")
     assert "<table>" in results._repr_html_()
     assert "summary()" in results._repr_html_()
-    assert repr(results) == "Results(1 runs of 'scenario': lia)"
+    assert ">1 run; " in results._repr_html_()
+    assert repr(results) == "Results(1 run of 'scenario': lia)"
 
 
 # The package and the command line.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab.plots.styles import css_palette
 from mptcplab.report import families, tables, topology_svg
+from mptcplab.text import counted
 from mptcplab.trace.topology import Topology
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def scenario_html(scenario: Any, run: dict[str, Any] | None, error: str | None) 
     topology = Topology.from_json(json.dumps(run))
     if not topology_svg.can_draw(topology):
         links, flows = len(topology.data_links), len(topology.flows)
-        return _framed(f"<b>{title}</b><p>{links} links, {flows} flows: too many for a picture</p>")
+        return _framed(
+            f"<b>{title}</b><p>{counted(links, 'link')}, {counted(flows, 'flow')}: too many for a picture</p>"
+        )
     return _framed(f"<b>{title}</b>{topology_svg.draw(topology, wide=True)}")
 
 
@@ -54,7 +57,7 @@ def results_html(trace: Trace) -> str:
     table = tables.headline(trace, summary(trace))
     notes = "".join(f'<div class="hint">note: {escape(note)}</div>' for note in table.notes)
     problems = "".join(f"<div><b>warning:</b> {escape(problem.text)}</div>" for problem in trace.excluded_runs)
-    facts = f"{trace.runs.height} runs in {trace.directory}" if trace.temporary is None else f"{trace.runs.height} runs"
+    facts = counted(trace.runs.height, "run") + (f" in {trace.directory}" if trace.temporary is None else "")
     some = families.has_families(trace)
     hint = "families(), " if some else ""
     more = f"<div class='hint'>{escape(facts)}; summary(), {hint}metrics(), report() and plot have more</div>"

@@ -162,7 +162,9 @@ def _store(result: Path) -> Iterator[Store]:
         except BaseException:
             if found := store.digests():
                 place = directory.parent
-                note(f"{counted(len(found), 'measurement')} are kept in {place}; the same command goes on with them")
+                are, them = ("is", "it") if len(found) == 1 else ("are", "them")
+                kept_there = f"{counted(len(found), 'measurement')} {are} kept in {place}"
+                note(f"{kept_there}; the same command goes on with {them}")
             raise
 
 
