@@ -302,6 +302,16 @@ def test_errors_name_the_command_that_was_typed(words: tuple[str, ...], message:
     assert "mptcplab-kernel" not in done.stderr
 
 
+@pytest.mark.skipif(Path("/run/systemd/system").is_dir(), reason="it would install a unit")
+@pytest.mark.parametrize("typed", ["mptcplab", "mptcplab-kernel"])
+def test_a_remedy_names_the_command_that_was_typed(typed: str) -> None:
+    words = ["cc", "persist", "lia"]
+    command = program(*words) if typed == "mptcplab" else [str(k.program()), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"make its init system run `{typed} cc load --pin NAME...` at boot" in done.stderr
+
+
 def test_the_unit_is_not_printed_as_json() -> None:
     done = subprocess.run(
         [k.program(), "cc", "persist", "--print", "--json", "olia"], capture_output=True, text=True, check=False
