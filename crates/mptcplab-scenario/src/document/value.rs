@@ -160,6 +160,8 @@ fn syntax_error(error: &toml::de::Error, lines: &Lines<'_>) -> Diagnostic {
         "duplicate key" => {
             diagnostic.hint("every name in a table is used once; rename or remove one of them")
         }
+        message if message.starts_with("invalid unquoted key") => diagnostic
+            .hint("a key, or a part of one between dots, consists of the letters A to Z and a to z, digits, - and _"),
         message if LIST_ERRORS.iter().any(|start| message.starts_with(start)) => diagnostic.hint(
             "a list is written [\"a\", \"b\"]: text in quotes, commas between values, and ] at the end",
         ),
