@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,34 @@ def test_a_crash_names_the_file(name: str, scenario: Path, tmp_path: Path) -> No
     assert ended.returncode == 2
     assert f"error: {file}: the algorithm {what}" in ended.stderr
     assert "mine" not in ended.stderr
+
+
+def processor_time_s(pid: int) -> float:
+    """What all threads of a process have used (proc_pid_stat(5): utime and stime)."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_loop_without_an_end_can_be_interrupted(scenario: Path, tmp_path: Path) -> None:
+    """Ctrl-C waited for it for ever."""
+    head, _, _ = (ROOT / "algorithms" / "reno.c").read_text().partition("\nCC_UNCOUPLED")
+    file = tmp_path / "endless.c"
+    file.write_text(head + CRASHING.format(name="endless", value='1; for (;;) __asm__ volatile("")'))
+    words = ["run", scenario, "--cc", file, "--out", tmp_path / "out"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "mptcplab", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        # Of its own time, so that it is in the loop and not in the imports, however busy the machine is.
+        while child.poll() is None and processor_time_s(child.pid) < 6:
+            time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        try:
+            _, stderr = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    assert child.returncode == 2
+    assert f"error: {file}: the algorithm does not return" in stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_fluid_has_no_model_of_it(scenario: Path) -> None:

@@ -1,4 +1,5 @@
-//! Says which algorithm's file ends the process: what a person has written may divide by zero or follow a wrong pointer.
+//! Says which algorithm's file ends the process: what a person has written may divide by zero, follow a wrong pointer, or have a
+//! loop without an end.
 
 use libc::{c_int, c_void, siginfo_t};
 use std::ptr;
@@ -12,6 +13,7 @@ struct Code {
     by_zero: String,
     by_memory: String,
     by_trap: String,
+    by_time: String,
     next: *const Self,
 }
 
@@ -43,6 +45,10 @@ pub(crate) fn watch(object: *const c_void, place: &str) {
             "\nerror: {place}: the algorithm does what has no defined result, such as a division by a constant zero\n\n\
              hint: the compiler put a trap there; -O0 -g and a debugger show the line\n"
         ),
+        by_time: format!(
+            "\nerror: {place}: the algorithm does not return, so that the run cannot stop\n\nhint: look for a loop without \
+             an end; the kernel's verifier refuses those\n"
+        ),
         next: NEWEST.load(Ordering::Acquire),
     }));
     while let Err(newest) = NEWEST.compare_exchange(
@@ -56,15 +62,86 @@ pub(crate) fn watch(object: *const c_void, place: &str) {
     BEFORE.get_or_init(|| SIGNALS.map(handle));
 }
 
-/// Install the handler; returns what was to be done before.
+/// Processor time that an algorithm has to return once the run is to stop, and between two looks at where it is.
+const GRACE: libc::timeval = libc::timeval {
+    tv_sec: 2,
+    tv_usec: 0,
+};
+const BETWEEN: libc::timeval = libc::timeval {
+    tv_sec: 0,
+    tv_usec: 100_000,
+};
+
+/// A run is to stop: until this is dropped, an algorithm of a person's file that does not return ends the process with exit code
+/// 2, as a crash does.
+#[derive(Debug)]
+#[must_use]
+pub struct EndlessLoopWatch(());
+
+impl EndlessLoopWatch {
+    /// Begin to watch.
+    pub fn new() -> Self {
+        if !NEWEST.load(Ordering::Acquire).is_null() {
+            handle_with(libc::SIGPROF, on_time);
+            set_timer(GRACE, BETWEEN);
+        }
+        Self(())
+    }
+}
+
+impl Default for EndlessLoopWatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for EndlessLoopWatch {
+    fn drop(&mut self) {
+        if !NEWEST.load(Ordering::Acquire).is_null() {
+            let never = libc::timeval {
+                tv_sec: 0,
+                tv_usec: 0,
+            };
+            set_timer(never, never);
+        }
+    }
+}
+
+/// Have SIGPROF sent to whatever thread uses the processor.
+fn set_timer(first: libc::timeval, then: libc::timeval) {
+    let timer = libc::itimerval {
+        it_value: first,
+        it_interval: then,
+    };
+    // SAFETY: the structure outlives the call.
+    unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const timer, ptr::null_mut()) };
+}
+
+/// Only calls what a signal handler may call.
+extern "C" fn on_time(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid pointer, and strings of a `Code` are never freed.
+    unsafe {
+        if let Some(code) = program_counter(context).and_then(code_at) {
+            libc::write(2, code.by_time.as_ptr().cast(), code.by_time.len());
+            libc::_exit(2);
+        }
+    }
+}
+
+type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+
+/// Install the handler of crashes; returns what was to be done before.
 fn handle(signal: c_int) -> libc::sigaction {
+    handle_with(signal, on_crash)
+}
+
+fn handle_with(signal: c_int, handler: Handler) -> libc::sigaction {
     // SAFETY: all fields of the structures are numbers or may be null, and the handler has the signature that SA_SIGINFO asks for.
     unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction =
-            on_crash as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigaction(signal, &raw const action, &raw mut before);
         before
     }

@@ -18,6 +18,8 @@ mod sock;
 mod tcp;
 pub mod vectors;
 
+#[cfg(target_os = "linux")]
+pub use crash::EndlessLoopWatch;
 #[cfg(not(target_family = "wasm"))]
 pub use load::{BuildDirectory, LoadError, compile_library, load, load_library};
 pub use registry::{

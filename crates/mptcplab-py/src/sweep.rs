@@ -4,6 +4,7 @@
 //! asks whether to go on.
 
 use crate::{build_facts, panics};
+use mptcplab_cc::EndlessLoopWatch;
 use mptcplab_scenario::{Run, Sweep};
 use mptcplab_sim::{Control, Outcome, SimError, Threads, simulate_on_threads};
 use mptcplab_trace::parquet::{EncodedRun, Encoder, KeptRuns, ScratchRuns, TraceError};
@@ -131,6 +132,8 @@ pub(crate) fn run_sweep(
         threads_per_run: threads / jobs,
     };
     let (sender, results) = channel();
+    // Until the threads have ended.
+    let mut watch = None;
     let totals = thread::scope(|scope| {
         for _ in 0..jobs {
             let (workers, sender) = (&workers, sender.clone());
@@ -145,9 +148,11 @@ pub(crate) fn run_sweep(
         let totals = workers.collect(&results, &mut place, tick);
         if totals.is_err() {
             workers.control.cancel.store(true, Ordering::Relaxed);
+            watch = Some(EndlessLoopWatch::new());
         }
         totals
     });
+    drop(watch);
     // What other workers had finished when the sweep stopped.
     for (_, result) in results.try_iter() {
         if let Ok(finished) = result {
