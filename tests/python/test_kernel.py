@@ -131,10 +131,9 @@ def test_the_program_is_called_for_exactly_this_sweep(fake: Fake, scenario: Path
     assert words[0] == "run"
     assert asked["--scenario"] == str(scenario)
     assert json.loads(asked["--overrides"]) == {
-        "cc": ["lia"],
         "reps": 2,
         "duration": "2 s",
-        "set": [["warmup", '"500 ms"']],
+        "set": [["cc", '["lia"]'], ["warmup", '"500 ms"']],
     }
     assert "--json-progress" in words
     assert asked["--traffic"] == "iperf3"
