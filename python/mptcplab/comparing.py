@@ -136,7 +136,8 @@ class _Side:
 def _renamed(sides: list[_Side]) -> dict[str, tuple[str, str]]:
     """Configurations that are the same under two names.
 
-    A result of one algorithm names those of all flows, such as lia+reno, and a result of several names what differs.
+    Runs of a file that has its algorithm in it have the names of all flows' algorithms, such as lia+reno, and runs of a
+    command that names algorithms have the name of one of them.
     """
     ones, others = (side.setups() for side in sides)
     free = {what: name for name, what in others.items() if name not in ones}
