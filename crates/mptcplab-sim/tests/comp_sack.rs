@@ -76,7 +76,7 @@ fn fast_retransmit_is_as_quick_as_without() {
 #[test]
 fn a_waiting_ack_is_sent_before_there_are_more_blocks_than_an_option_holds() {
     let mut at: Vec<f64> = (0..5).map(|k| 2000.0 + 0.4845 * f64::from(k)).collect();
-    at.push(2699.9);
+    at.push(2699.8);
     let run = losses(&at, "true");
     assert_eq!(run.last("f", 0, |t| &t.retx_pkts), 6);
     assert_eq!(run.flow_at("f", 3000.0, |t| &t.duplicate_pkts), 0);
