@@ -400,7 +400,7 @@ impl Sender {
         if self.recovery.undo_marker.is_none() || !self.was_only_late(echo) {
             return false;
         }
-        self.note_late(self.sock.tp.snd_una - summary.newly);
+        self.note_reordering(self.sock.tp.snd_una - summary.newly, self.scoreboard.fack);
         if self.sock.tp.retrans_out > 0 {
             return true;
         }

@@ -136,7 +136,7 @@ impl Sender {
         self.sock.tp.snd_una = ack;
         self.scoreboard.fack = self.scoreboard.fack.max(ack);
         self.scoreboard.next_original = self.scoreboard.next_original.max(ack);
-        if let Some(lowest) = summary.lowest.filter(|l| *l < prior_fack) {
+        if let Some(lowest) = summary.lowest {
             self.note_reordering(lowest, prior_fack);
         }
         if self.sock.tp.packets_out == 0 {
@@ -179,7 +179,11 @@ impl Sender {
         }
     }
 
-    fn note_reordering(&mut self, lowest: u32, fack: u32) {
+    /// What begins at `lowest` arrived after later segments if `fack` lies beyond it (Linux `tcp_check_sack_reordering`).
+    pub(crate) fn note_reordering(&mut self, lowest: u32, fack: u32) {
+        if lowest >= fack {
+            return;
+        }
         self.scoreboard.reordering_seen = true;
         self.scoreboard.reordering = self
             .scoreboard
@@ -187,23 +191,11 @@ impl Sender {
             .max((fack - lowest).min(MAX_REORDERING));
     }
 
-    /// What begins at `lowest` arrived after later segments, as far as SACKs show any (Linux `tcp_check_sack_reordering`).
-    pub(crate) fn note_late(&mut self, lowest: u32) {
-        if lowest < self.scoreboard.fack {
-            self.note_reordering(lowest, self.scoreboard.fack);
-        }
-    }
-
-    /// Reordering shown by SACKs alone.
+    /// Reordering shown by SACKs alone: a hole filled by its original transmission, after later ones.
     pub(crate) fn check_sack_reordering(&mut self, summary: &AckSummary) {
-        if let Some(lowest) = summary
-            .lowest
-            .filter(|l| summary.data_sacked && *l < self.scoreboard.fack)
-        {
-            // A hole filled by its original transmission, after later ones.
-            if lowest >= self.sock.tp.snd_una {
-                self.note_reordering(lowest, self.scoreboard.fack);
-            }
+        let una = self.sock.tp.snd_una;
+        if let Some(lowest) = summary.lowest.filter(|&l| summary.data_sacked && l >= una) {
+            self.note_reordering(lowest, self.scoreboard.fack);
         }
     }
 
