@@ -8,25 +8,16 @@ macro of another place is shown by its name.
 from __future__ import annotations
 
 import ast
+import json
 import operator
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+from mptcplab import _core
 from mptcplab.algorithm import Algorithm
 
-# As in crates/mptcplab-build/src/header.rs.
-_HEADINGS = (
-    "Idea",
-    "Equations",
-    "States",
-    "Parameters' source",
-    "Deviations",
-    "On one path",
-    "Good at",
-    "Bad at",
-    "Reference",
-)
 _NO_TITLE = "(no title)"
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -58,6 +49,13 @@ def declared(algorithm: Algorithm) -> dict[str, Any]:
     }
 
 
+@cache
+def _headings() -> tuple[str, ...]:
+    """Those of a complete header comment, in their order, such as every algorithm of the build has."""
+    built: list[dict[str, Any]] = json.loads(_core.algorithms_json())
+    return tuple(section["name"] for section in built[0]["sections"])
+
+
 def _header(text: str) -> tuple[str, list[dict[str, str]]]:
     """The title and the sections of the first block comment."""
     found = re.search(r"/\*(.*?)\*/", text, re.DOTALL)
@@ -65,7 +63,7 @@ def _header(text: str) -> tuple[str, list[dict[str, str]]]:
     for line in (found[1] if found else "").splitlines():
         line = line.lstrip().removeprefix("*")
         name, colon, rest = line.removeprefix(" ").partition(":")
-        if line.startswith(" ") and colon and name in _HEADINGS:
+        if line.startswith(" ") and colon and name in _headings():
             sections.append({"name": name, "text": rest.strip()})
         elif sections:
             sections[-1]["text"] += "\n" + (line[3:] if line.startswith("   ") else line.lstrip()).rstrip()
@@ -76,11 +74,11 @@ def _header(text: str) -> tuple[str, list[dict[str, str]]]:
 
 
 def _incomplete(title: str, found: list[str]) -> str | None:
-    if title and tuple(found) == _HEADINGS:
+    if title and tuple(found) == _headings():
         return None
     missing = [] if title else ["the title line"]
-    missing += [name for name in _HEADINGS if name not in found]
-    order = f"each heading once, in this order: {', '.join(_HEADINGS)}"
+    missing += [name for name in _headings() if name not in found]
+    order = f"each heading once, in this order: {', '.join(_headings())}"
     return f"missing: {', '.join(missing)}" if missing else order
 
 
