@@ -6,7 +6,7 @@ import signal
 
 
 def main() -> None:
-    """Entry point. Until the command can say that it was interrupted, Ctrl-C ends it without a word."""
+    """Entry point. Until the command can say that it was interrupted, Ctrl-C ends it without a message."""
     interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL)
     from mptcplab import cli
 

@@ -277,7 +277,7 @@ def test_an_error_of_the_program_is_raised_with_its_hint(fake: Fake, scenario: P
 
 def test_a_program_that_ends_without_a_message_is_an_error(fake: Fake, scenario: Path) -> None:
     fake.behave(die=int(signal.SIGKILL))
-    with pytest.raises(mptcplab.EngineError, match="without a word: signal 9"):
+    with pytest.raises(mptcplab.EngineError, match="without a message; signal 9 ended it"):
         mptcplab.run(scenario, engine="kernel")
 
 

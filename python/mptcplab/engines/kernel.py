@@ -283,10 +283,10 @@ def failure(stderr: str, code: int, file: str | None = None) -> MptcplabError:
     # What the parser of its command line says about itself is not what the user typed.
     text = _ABOUT_ITSELF.sub("", text)
     if not text:
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return EngineError(
-            with_hint(f"mptcplab-kernel ended without a word: {how}", "`mptcplab doctor` checks the machine")
-        )
+        how = f"signal {-code} ended it" if code < 0 else f"its exit code was {code}"
+        killed = code == -signal.SIGKILL
+        hint = "`dmesg` says whether memory ran out" if killed else "`mptcplab doctor` checks the machine"
+        return EngineError(with_hint(f"mptcplab-kernel ended without a message; {how}", hint))
     # An error that begins with a position in the user's file is about that file.
     about_file = file is not None and text.startswith((f"{file}:", f"{file} does not compile"))
     return ScenarioError(text) if about_file else EngineError(text)
