@@ -8,11 +8,6 @@
 
 use crate::run::{Run, Subflow, TcpFlow};
 
-/// IP (20), TCP (20) and timestamp (12) bytes.
-const TCP_HEADER_BYTES: u32 = 52;
-/// DSS option of a data packet (RFC 8684 section 3.3).
-const DSS_BYTES: u32 = 20;
-
 /// `auto` in packet times of the slowest link.
 const PACKET_TIMES: u64 = 10;
 /// `auto` is at most this part of the base RTT, if that is more than a packet time: the increase of the round-trip time
@@ -35,7 +30,7 @@ impl Run {
 
     /// The time of a full packet on the slowest link of the path, before any scheduled change.
     fn packet_time_ns(&self, flow: &TcpFlow, subflow: &Subflow) -> u64 {
-        let headers = TCP_HEADER_BYTES + if flow.mptcp { DSS_BYTES } else { 0 };
+        let headers = u32::from(flow.data_header_bytes());
         let times = subflow.path.iter().map(|&link| {
             let config = &self.links[link].config;
             let bits = 8 * u64::from(flow.mss_bytes + headers + config.overhead_bytes);

@@ -1,5 +1,6 @@
 //! The resolved scenario, which engines run. Every unit is explicit, and every default is filled in.
 
+use crate::headers::Dss;
 use mptcplab_model::link::LinkConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -345,6 +346,8 @@ pub struct TcpOptions {
     /// How often the first timeout of an unanswered SYN repeats before it doubles (0: it doubles at once; RFC 6298).
     /// Linux since 6.5: 4 (`net.ipv4.tcp_syn_linear_timeouts`).
     pub linear_syn_timeouts: u32,
+    /// Widths of the numbers in MPTCP's options (32 bits; MPTCP only).
+    pub dss: Dss,
     /// Upper bound of the window in packets (none).
     pub cwnd_clamp_pkts: Option<u32>,
 }

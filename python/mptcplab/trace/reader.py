@@ -266,10 +266,10 @@ class Trace:
         """The resolved scenario of every run. Repetitions share one object, as they have the same topology."""
         distinct: dict[str, Topology] = {}
         found = {}
-        for run, text in self.runs.select("run", "resolved").iter_rows():
-            key = hashlib.sha256(_OF_ONE_RUN.sub("", text).encode()).hexdigest()
+        for run, text, engine in self.runs.select("run", "resolved", "engine").iter_rows():
+            key = engine + hashlib.sha256(_OF_ONE_RUN.sub("", text).encode()).hexdigest()
             if key not in distinct:
-                distinct[key] = Topology.from_json(text)
+                distinct[key] = Topology.from_json(text, engine)
             found[run] = distinct[key]
         return found
 

@@ -6,8 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-# Of a data packet, by transport: IP 20 + TCP 20 + timestamps 12, the DSS option 20; IP 20 + SCTP 12 + DATA chunk 16.
-_HEADER_BYTES = {"tcp": 52, "mptcp": 72, "cmt-sctp": 48, "udp": 0}
+from mptcplab.trace.headers import LINUX, SHORT, data_header_bytes
+
+# The DSS option of engines that are no kernel, where the resolved scenario names none.
+_DEFAULT_DSS = {"sim": SHORT, "fluid": SHORT}
 # Bytes per delivery opportunity of a Mahimahi trace.
 OPPORTUNITY_BYTES = 1504
 
@@ -86,6 +88,8 @@ class Flow:
     udp_load_bps: float
     # A response or a delivery that takes longer is late.
     bound_ns: int | None = None
+    # How long MPTCP's options are.
+    dss: str = SHORT
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -100,7 +104,7 @@ class Flow:
     @property
     def frame_bytes(self) -> int:
         """Size of a full data packet without layer-2 overhead."""
-        return self.mss_bytes + _HEADER_BYTES[self.transport]
+        return self.mss_bytes + data_header_bytes(self.transport, self.dss)
 
 
 @dataclass(frozen=True)
@@ -141,14 +145,15 @@ class Topology:
         return max(total, 0.01)
 
     @classmethod
-    def from_json(cls, text: str) -> Topology:
-        """Parse the `resolved` column of the run table."""
+    def from_json(cls, text: str, engine: str = "sim") -> Topology:
+        """Parse the `resolved` column of the run table, of a run on an engine."""
+        dss = _DEFAULT_DSS.get(engine, LINUX)
         data = json.loads(text)
         links = [_link(entry) for entry in data["links"]]
         return cls(
             nodes=tuple(data["nodes"]),
             links={link.name: link for link in links},
-            flows=tuple(_flow(entry) for entry in data["flows"]),
+            flows=tuple(_flow(entry, dss) for entry in data["flows"]),
             duration_ns=data["duration_ns"],
             warmup_ns=data["warmup_ns"],
         )
@@ -200,7 +205,7 @@ def _loss(model: dict[str, Any] | None) -> float:
     return found
 
 
-def _flow(entry: dict[str, Any]) -> Flow:
+def _flow(entry: dict[str, Any], dss: str) -> Flow:
     common = {
         "name": entry["name"],
         "transport": entry["transport"],
@@ -235,6 +240,7 @@ def _flow(entry: dict[str, Any]) -> Flow:
         mss_bytes=entry["mss_bytes"],
         udp_load_bps=0.0,
         bound_ns=_bound_ns(entry["traffic"]),
+        dss=entry.get("dss", dss),
     )
 
 

@@ -1,6 +1,6 @@
 //! Estimates whether the emulator's thread can move the packets of a scenario in time.
 
-use super::ways::{DSS_BYTES, TCP_HEADER_BYTES};
+use super::ways::mtu;
 use super::{paths, tcp};
 use mptcplab_model::link::LinkConfig;
 use mptcplab_scenario::{Flow, Run, Transport};
@@ -67,7 +67,7 @@ impl Offered<'_> {
             * match &flow.transport {
                 Transport::Udp(udp) => f64::from(udp.packet_bytes),
                 Transport::Sctp(sctp) => f64::from(sctp.mss_bytes),
-                Transport::Tcp(tcp) => f64::from(tcp.mss_bytes + TCP_HEADER_BYTES + DSS_BYTES),
+                Transport::Tcp(tcp) => f64::from(mtu(tcp)),
             };
         let cost = |path: &[usize]| {
             let share = |&link: &usize| {

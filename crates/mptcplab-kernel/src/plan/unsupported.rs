@@ -1,7 +1,7 @@
 //! The settings of a scenario that this engine does not support. No setting is ignored silently: the error names the
 //! key, the value and the reason.
 
-use super::ways::{DSS_BYTES, TCP_HEADER_BYTES};
+use super::ways::header_bytes;
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
 use mptcplab_scenario::{
     CMT_SCTP, CompSack, Flow, Growth, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind,
@@ -28,8 +28,6 @@ const MAX_FLOWS: usize = 256;
 const MAX_LOAD: f64 = 0.75;
 /// Shortest interval between samples: each queries the kernel about every subflow.
 const MIN_SAMPLE_NS: u64 = 1_000_000;
-/// The MTU of a route is at most that of its device.
-const MAX_MSS_BYTES: u32 = super::DEVICE_MTU - TCP_HEADER_BYTES - DSS_BYTES;
 /// Receive buffers are signed 32-bit numbers in the kernel.
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 
@@ -206,11 +204,13 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
             "leave it out, write --set 'tcp.send_jitter=0 s' (or set it in the flow), or simulate it",
         );
     }
-    if tcp.mss_bytes > MAX_MSS_BYTES {
+    // The MTU of a route is at most that of its device.
+    let largest = super::DEVICE_MTU - header_bytes(tcp.mptcp);
+    if tcp.mss_bytes > largest {
         no(
             "mss",
             format!("{} bytes exceed the MTU of the devices", tcp.mss_bytes),
-            &format!("use at most {MAX_MSS_BYTES} bytes"),
+            &format!("use at most {largest} bytes"),
         );
     }
     let Buffer { max, .. } = receive_buffer(tcp);

@@ -2,7 +2,7 @@
 //! route to the address where it ends.
 
 use super::FlowPlan;
-use mptcplab_scenario::{Run, TcpFlow, Transport};
+use mptcplab_scenario::{Dss, Run, TCP_HEADER_BYTES, TcpFlow, Transport};
 use std::net::Ipv4Addr;
 
 /// The way of the packets from one address to another.
@@ -28,12 +28,6 @@ pub(crate) struct Metrics {
     pub(crate) quick_ack: bool,
     pub(crate) ecn: bool,
 }
-
-/// IP (20), TCP (20) and timestamp (12) bytes of a data segment.
-pub(super) const TCP_HEADER_BYTES: u32 = 52;
-/// Size of the DSS option of a data segment (RFC 8684 section 3.3) as Linux sends it: 4 bytes of header, a 32-bit DATA_ACK, a
-/// 64-bit data sequence number, 6 bytes of mapping, padded.
-pub(super) const DSS_BYTES: u32 = 24;
 
 /// The ways of all flows: first the paths, one for each subflow in the order of the flows, then the return paths.
 pub(super) fn ways(run: &Run, flows: &[FlowPlan]) -> Vec<Way> {
@@ -68,9 +62,19 @@ pub(super) fn ways(run: &Run, flows: &[FlowPlan]) -> Vec<Way> {
     there.chain(back).collect()
 }
 
+/// Bytes of the headers of a data segment, whatever the scenario makes of the options.
+pub(super) fn header_bytes(mptcp: bool) -> u32 {
+    u32::from(TCP_HEADER_BYTES)
+        + if mptcp {
+            u32::from(Dss::Linux.data_bytes())
+        } else {
+            0
+        }
+}
+
 /// Size of the IP packet of a full segment.
 pub(super) fn mtu(tcp: &TcpFlow) -> u32 {
-    tcp.mss_bytes + TCP_HEADER_BYTES + if tcp.mptcp { DSS_BYTES } else { 0 }
+    tcp.mss_bytes + header_bytes(tcp.mptcp)
 }
 
 /// Linux's default initial window, which needs no metric.

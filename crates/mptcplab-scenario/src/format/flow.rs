@@ -160,8 +160,10 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
             (
                 "linux-6.18",
                 "the scheduler `linger`, `tso` and `comp_sack`, which is what the kernel engine has on Linux 6.6 and newer, \
-                 `rcv_buffer = { auto = \"32 MiB\" }`, the default of Linux since 6.16, and a timeout of an unanswered \
-                 SYN that begins to double with the sixth, as it does since Linux 6.5",
+                 `rcv_buffer = { auto = \"32 MiB\" }`, the default of Linux since 6.16, a timeout of an unanswered \
+                 SYN that begins to double with the sixth, as it does since Linux 6.5, and MPTCP's options with 64-bit \
+                 numbers: a data packet is 76 bytes longer than its payload and an ACK takes 64 (72 and 60 otherwise), \
+                 which leaves room for one SACK block (two otherwise)",
             ),
             (
                 "linux-7.3",

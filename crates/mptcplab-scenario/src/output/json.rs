@@ -2,6 +2,7 @@
 //! keys.
 
 use super::text::aqm_name;
+use crate::headers::Dss;
 use crate::run::{
     ArrivalRate, Arrivals, CMT_SCTP, CcConfig, CompSack, DurationDistribution, Flow, Growth, Link,
     PriorityChange, RcvBuffer, RequestKind, RequestTimes, Requests, Run, Scheduler, SchedulerKind,
@@ -213,6 +214,9 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
     });
     if options.linear_syn_timeouts > 0 {
         found["linear_syn_timeouts"] = options.linear_syn_timeouts.into();
+    }
+    if tcp.mptcp && options.dss != Dss::default() {
+        found["dss"] = options.dss.name().into();
     }
     found
 }

@@ -20,15 +20,6 @@ use mptcplab_scenario::{
 };
 use std::collections::VecDeque;
 
-/// IP (20), TCP (20) and timestamp (12) bytes.
-const TCP_HEADER_BYTES: u16 = 52;
-/// DSS option of a data packet: 32-bit DATA_ACK and data sequence mapping (RFC 8684 section 3.3).
-const DSS_DATA_BYTES: u16 = 20;
-/// DSS option of a pure ACK: 32-bit DATA_ACK.
-const DSS_ACK_BYTES: u16 = 8;
-/// SACK blocks that fit into 40 bytes of options beside timestamps, and beside timestamps and DSS.
-const SACK_BLOCKS: (u8, u8) = (3, 2);
-
 /// Builds the connections of a flow: its only one, or one for every transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlowBuilder<'a> {
@@ -209,22 +200,11 @@ pub(super) fn unsupported(flow: &Flow, what: &str, value: impl std::fmt::Display
     ))
 }
 
-/// Headers of a data packet and of an ACK without SACK blocks.
-fn header_bytes(t: &TcpFlow) -> (u16, u16) {
-    let (data, ack) = if t.mptcp {
-        (DSS_DATA_BYTES, DSS_ACK_BYTES)
-    } else {
-        (0, 0)
-    };
-    (TCP_HEADER_BYTES + data, TCP_HEADER_BYTES + ack)
-}
-
 fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
-    let (data_header, ack_header) = header_bytes(t);
     SenderConfig {
         mptcp: t.mptcp,
-        data_header,
-        ack_header,
+        data_header: t.data_header_bytes(),
+        ack_header: t.ack_bytes(),
         initial_cwnd: t.options.initial_cwnd_pkts,
         ecn: t.options.ecn,
         recovery: t.options.recovery,
@@ -237,19 +217,17 @@ fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
 }
 
 fn receiver_config(run: &Run, t: &TcpFlow, subflow: &Subflow, entry: u32) -> ReceiverConfig {
-    let max_blocks = match (t.options.recovery, t.mptcp) {
-        (LossRecovery::Sack, false) => SACK_BLOCKS.0,
-        (LossRecovery::Sack, true) => SACK_BLOCKS.1,
+    let max_blocks = match t.options.recovery {
+        LossRecovery::Sack => t.sack_blocks(),
         _ => 0,
     };
-    let (data_header, ack_bytes) = header_bytes(t);
     let base_rtt_ns = run.base_rtt_ns(subflow);
     let comp_sack = t.options.comp_sack.filter(|_| max_blocks > 0);
     ReceiverConfig {
         delayed_acks: run.profile.delayed_acks(),
         comp_sack_ns: comp_sack.and_then(|how| wait_ns(how, base_rtt_ns)),
-        ack_bytes,
-        data_header,
+        ack_bytes: t.ack_bytes(),
+        data_header: t.data_header_bytes(),
         base_rtt_ns,
         entry,
         max_blocks,

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mptcplab.trace.headers import SHORT, ack_bytes, data_header_bytes
+
 Array = np.ndarray
 
-# IP, TCP and timestamps; the DSS option of MPTCP on data and on ACKs (RFC 8684, section 3.3).
-_TCP_HEADER_BYTES = 52
-_DSS_DATA_BYTES, _DSS_ACK_BYTES = 20, 8
 # A delayed ACK answers two segments.
 _SEGMENTS_PER_ACK = {"rfc": 1.0}
 _DELAYED = 2.0
@@ -176,9 +175,8 @@ def _subflows(run: dict[str, Any], index: int, flow: dict[str, Any], position: d
     The first may one round trip after the SYN. Further ones join after it: their three-way handshake and the fourth ACK
     (RFC 8684, section 3.2) take two round trips of their own.
     """
-    dss = flow["transport"] == "mptcp"
-    data = _TCP_HEADER_BYTES + flow["mss_bytes"] + (_DSS_DATA_BYTES if dss else 0)
-    ack = _TCP_HEADER_BYTES + (_DSS_ACK_BYTES if dss else 0)
+    kind = flow["transport"], flow.get("dss", SHORT)
+    data, ack = flow["mss_bytes"] + data_header_bytes(*kind), ack_bytes(*kind)
     stop = run["duration_ns"] if flow["stop_ns"] is None else flow["stop_ns"]
     established = run["starts_ns"][index] + flow["subflows"][0]["base_rtt_ns"]
     found = []

@@ -7,6 +7,7 @@ use super::transport::{check_segment_count, rcv_buffer};
 use crate::document::{Item, Res, Table};
 use crate::error::{Diagnostic, join};
 use crate::format::UDP_FIELDS;
+use crate::headers::Dss;
 use crate::jitter::MAX_NS as MAX_JITTER_NS;
 use crate::registry;
 use crate::run::{
@@ -15,7 +16,7 @@ use crate::run::{
 };
 
 /// Payload of a full segment: MTU 1500 without IP and TCP headers (40), timestamps (12; RFC 7323 section 3.2) and, with
-/// MPTCP, a DSS option (20; RFC 8684 section 3.3).
+/// MPTCP, a DSS option of 32-bit numbers (20; RFC 8684 section 3.3). That of upstream Linux takes four bytes more.
 const TCP_MSS_BYTES: u32 = 1448;
 
 const MPTCP_MSS_BYTES: u32 = 1428;
@@ -144,6 +145,7 @@ struct Like {
     tso: Option<bool>,
     comp_sack: Option<CompSack>,
     linear_syn_timeouts: u32,
+    dss: Dss,
     rcv_buffer: Option<RcvBuffer>,
     growth: Growth,
 }
@@ -165,6 +167,7 @@ fn like(settings: &Settings<'_>) -> Res<Like> {
         tso: Some(true),
         comp_sack: Some(comp_sack),
         linear_syn_timeouts: LINUX_LINEAR_SYN_TIMEOUTS,
+        dss: Dss::Linux,
         rcv_buffer: Some(RcvBuffer::Auto {
             max_bytes: LINUX_RMEM_MAX_BYTES,
             growth: Growth::default(),
@@ -264,6 +267,7 @@ fn options(settings: &Settings<'_>, like: &Like) -> Res<TcpOptions> {
             None => like.comp_sack,
         },
         linear_syn_timeouts: like.linear_syn_timeouts,
+        dss: like.dss,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })
 }
