@@ -21,9 +21,10 @@ from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, OutputError
 from mptcplab.scenario import check
 from mptcplab.studies.hunt import OTHER_SEEDS, Confirmation, Finding, Hunt, _Single, page
-from mptcplab.studies.hunt.measure import laboratories
+from mptcplab.studies.hunt.measure import Laboratory, laboratories
 from mptcplab.studies.hunt.network import (
     ACCESS,
+    AFTER,
     COORDINATES,
     ONE,
     TWO,
@@ -37,6 +38,8 @@ from mptcplab.studies.hunt.network import (
 from mptcplab.studies.hunt.properties import PROPERTIES, Property, property_of
 from mptcplab.studies.hunt.search import Search
 from mptcplab.studies.hunt.shrink import shrunk
+from mptcplab.study.cell import Cell
+from mptcplab.study.values import CellValues, NotTestableError
 
 pytest.importorskip("cma", reason="SKIPPED, NOT TESTED: the optimiser is not installed")
 
@@ -102,6 +105,65 @@ def test_share_is_lost_on_the_worse_path_beside_others() -> None:
     # With a shallow queue, BBR takes more than TCP.
     assert (first > kind.bound).all() and (second > kind.bound).all()
     assert (beside_nobody.tolist(), own.tolist()) == ([0, 0], [0, 0])
+
+
+def _values(run: str, place: int, *, lost: str = "", nothing: str = "") -> CellValues:
+    """Values of three repetitions of a run, another in each place; repetition 2 of `lost` does not count."""
+    flows = ["mp", *names_of_others(SHARED)]
+    rates = {flow: np.array([0.0 if run == nothing else 5.0, 4.0, 3.0]) + place + at for at, flow in enumerate(flows)}
+    subflows = ("sf1", "sf2") if run in ("as it is", "changed from the start") else ("sf1",)
+    by_key = {(span, "goodput", flow, None, None): rate for span in ("", AFTER) for flow, rate in rates.items()}
+    by_key |= {("", "std_1s", flow, None, None): rate / 10 for flow, rate in rates.items()}
+    waits = {subflow: np.array([3.0, 2.0, 1.0]) * (at + 1) for at, subflow in enumerate(subflows)}
+    by_key |= {("", "rto_time", "mp", subflow, None): wait for subflow, wait in waits.items()}
+    by_key[("", "rto_time", "mp", None, None)] = np.sum([*waits.values()], axis=0)
+    if run == lost:
+        by_key = {key: np.where(np.arange(3) == 2, np.nan, value) for key, value in by_key.items()}
+    return CellValues(3, by_key)
+
+
+@pytest.mark.parametrize("about", PROPERTIES.values(), ids=list(PROPERTIES))
+def test_a_run_that_does_not_count_is_no_violation(about: Property) -> None:
+    """Its goodput was 0 Mbit/s, so that nothing measured was the worst violation of all."""
+    measured = {run: _values(run, place) for place, run in enumerate(about.runs)}
+    score = about.score(SHARED, measured)
+    assert score.shape == (3,) and np.isfinite(score).all()
+    for place, run in enumerate(about.runs):
+        with pytest.raises(NotTestableError, match=rf"^{run}: .* is missing in 1 of 3 repetitions$"):
+            about.score(SHARED, measured | {run: _values(run, place, lost=run)})
+
+
+def test_a_connection_of_which_nothing_arrives_starves() -> None:
+    measured = {run: _values(run, place, nothing="as it is") for place, run in enumerate(PROPERTIES["starves"].runs)}
+    # Beside 7, 6 and 5 Mbit/s of one TCP on the better path.
+    assert PROPERTIES["starves"].score(SHARED, measured) == pytest.approx([1 - 0 / 7, 1 - 4 / 6, 1 - 3 / 5])
+
+
+def test_invalid_runs_confirm_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no run of an engine counted, it confirmed 100 % with an interval of no width."""
+
+    class Executor:
+        outcome = None
+
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def make(self, cells: object) -> None: ...
+
+    class Source:
+        def __init__(self, *_: object) -> None: ...
+
+        def values(self, _: Cell) -> CellValues:
+            return CellValues(4, {})
+
+    monkeypatch.setattr("mptcplab.studies.hunt.measure.Executor", Executor)
+    monkeypatch.setattr("mptcplab.studies.hunt.measure.StoreSource", Source)
+    about = PROPERTIES["starves"]
+    single = _Single(Hunt("lia", (about,)), Laboratory("lia", about, tmp_path), lambda _: None)
+    (confirmation, *_) = [single._confirmed(SHARED, engine) for engine in ("vm", "sim")]
+    assert confirmation.repetitions == 0
+    assert not confirmation.confirms(about.bound)
+    found = Finding("lia", about, 1, 9, 0.9, SHARED, 0.8, (confirmation,))
+    assert page.verdict(found) == "not confirmed: not measured on vm less than one TCP on the best path"
 
 
 def test_every_point_is_a_network_that_the_parser_takes(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ class _Single:
         repetitions = REPETITIONS if engine == SIM.name else _SMALLER_REPETITIONS
         own = replace(self.laboratory, engine=engine, cluster=cluster)
         score = own.scores([network], seed=self.asked.seed + OTHER_SEEDS, repetitions=repetitions)[0]
-        if score is None or not np.isfinite(score).all():
+        if score is None:
             return Confirmation(engine, 0, float("nan"), float("-inf"), float("inf"))
         mean = float(score.mean())
         half = float(t_quantile(np.array([repetitions - 1.0]))[0] * score.std(ddof=1) / np.sqrt(repetitions))

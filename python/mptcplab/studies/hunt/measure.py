@@ -40,7 +40,7 @@ class Laboratory:
     _files: dict[str, tuple[Network, Path]] = field(default_factory=dict)
 
     def scores(self, networks: Sequence[Network], *, seed: int, repetitions: int = 1) -> list[np.ndarray | None]:
-        """How much each network violates the property, per repetition; None where it cannot be run."""
+        """How much each network violates the property, by repetition; None where a run is refused or does not count."""
         store = Store(self.directory / "store", durable=False)
         store.prepare()
         executor = Executor(self._spec, self.engine, store, self.jobs, None, cluster=self.cluster)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.studies.hunt.network import AFTER, DURATION_S, MULTIPATH, WARMUP_S, Network, names_of_others
-from mptcplab.study.values import CellValues
+from mptcplab.study.values import CellValues, NotTestableError
 
 # The runs of a network: the connection as it is, one TCP connection in its place on a path (TCP), the connection with
 # its own algorithm on one path (OWN), and the network that does not change, but is from the start as it is in the end.
@@ -19,7 +19,7 @@ TCP, OWN = "one TCP on path {}", "on path {} alone"
 PATHS = (1, 2)
 
 Measured = Mapping[str, CellValues]
-# A value per repetition; at most 0 where the property holds.
+# A value per repetition; at most 0 where the property holds. Raises `NotTestableError` where a run does not count.
 Score = Callable[[Network, Measured], np.ndarray]
 
 
@@ -42,9 +42,18 @@ class Property:
     buffer: bool = False
 
 
+def _of_flow(measured: Measured, run: str, metric: str, flow: str = MULTIPATH, span: str = "") -> np.ndarray:
+    found = measured[run].get(metric, flow=flow, span=span)
+    missing = int(np.isnan(found).sum())
+    # A connection of which nothing arrives has the value 0. Without a value, a run does not count: to take it for 0
+    # would show a violation that nobody measured.
+    if missing:
+        raise NotTestableError(f"{run}: {metric} of {flow} is missing in {missing} of {found.size} repetitions")
+    return found
+
+
 def _goodput(measured: Measured, run: str, flow: str = MULTIPATH, span: str = "") -> np.ndarray:
-    # A connection of which nothing arrives has no value in some metrics.
-    return np.asarray(np.nan_to_num(measured[run].get("goodput", flow=flow, span=span)))
+    return _of_flow(measured, run, "goodput", flow, span)
 
 
 def _best(measured: Measured, kind: str) -> np.ndarray:
@@ -97,8 +106,7 @@ def _oscillates(_: Network, measured: Measured) -> np.ndarray:
     """The coefficient of variation of the one-second rates, minus that of the less steady TCP in its place."""
 
     def variation(run: str) -> np.ndarray:
-        std = np.nan_to_num(measured[run].get("std_1s", flow=MULTIPATH))
-        return np.asarray(std / _least(_goodput(measured, run)))
+        return np.asarray(_of_flow(measured, run, "std_1s") / _least(_goodput(measured, run)))
 
     return np.asarray(variation(AS_IS) - np.max([variation(TCP.format(path)) for path in PATHS], axis=0))
 
@@ -107,6 +115,8 @@ def _is_idle(_: Network, measured: Measured) -> np.ndarray:
     """The part of the time that a subflow waits for timeouts, minus the same of one TCP on the worse of the paths."""
 
     def waits(run: str) -> np.ndarray:
+        # The connection has a value where the run counts; then a subflow without one does not exist, as in one TCP.
+        _of_flow(measured, run, "rto_time")
         lost = [measured[run].get("rto_time", flow=MULTIPATH, subflow=f"sf{number}") for number in PATHS]
         return np.asarray(np.max(np.nan_to_num(lost), axis=0) / (DURATION_S - WARMUP_S))
 
