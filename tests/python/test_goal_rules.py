@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from mptcplab.errors import MptcplabError
 from mptcplab.metrics.goals import GoalResult, balance, do_no_harm, improve
 
 rate = st.floats(0.01, 1e4)
+NAN = float("nan")
 
 
 @pytest.mark.parametrize(("goodput", "passed"), [(7.5, True), (7.6, True), (7.4, False)])
@@ -102,6 +106,31 @@ def test_goal_3_applies_where_one_bottleneck_loses_nothing() -> None:
 def test_goal_3_applies_where_a_loss_is_more_than_half_again_as_large() -> None:
     assert balance({"l1": 3.0, "l2": 2.0}, {"l1": 7.0}, {"l1": 8.0}, MET).margin is None
     assert balance({"l1": 3.25, "l2": 2.0}, {"l1": 7.0}, {"l1": 8.0}, MET).margin == 0.125
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (lambda: improve(NAN, {"a": 4.0}), "goal 1: goodput of the multipath flow"),
+        (lambda: improve(3.0, {"a": 4.0, "b": NAN}), "goal 1: goodput of one TCP on 'b'"),
+        (
+            lambda: do_no_harm({"x": 3.0, "y": 6.0}, {"a": {"x": NAN, "y": 9.0}}, {"a": ["x", "y"]}),
+            "goal 2: REF-TCP(a), goodput of competitor 'x'",
+        ),
+        (
+            lambda: do_no_harm({"x": 3.0, "y": NAN}, {"a": {"x": 4.0, "y": 9.0}}, {"a": ["x", "y"]}),
+            "goal 2: goodput of competitor 'y'",
+        ),
+        (lambda: balance({"l1": NAN, "l2": 4.0}, {"l2": 6.0}, {"l2": 8.0}, MET), "goal 3: loss of link 'l1'"),
+        (lambda: balance({"l1": 4.0, "l2": NAN}, {"l1": 6.0}, {"l1": 8.0}, MET), "goal 3: loss of link 'l2'"),
+        (lambda: balance({"l1": 1.0, "l2": 4.0}, {"l2": NAN}, {"l2": 8.0}, MET), "goal 3: load of link 'l2'"),
+        (lambda: balance({"l1": 1.0, "l2": 4.0}, {"l2": 6.0}, {"l2": NAN}, MET), "goal 3: uncoupled load of link 'l2'"),
+    ],
+)
+def test_what_was_not_measured_is_an_error(judge: Callable[[], GoalResult], said: str) -> None:
+    """A competitor or a bottleneck without a number was left out, as if the goal asked for nothing there."""
+    with pytest.raises(MptcplabError, match=f"^{re.escape(said)} is not a number\n\nhint: "):
+        judge()
 
 
 @given(got=rate, one=rate, other=rate, factor=st.floats(0.1, 10), tolerance=st.floats(0, 0.5))

@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import replace
 from functools import partial
@@ -253,6 +254,65 @@ def test_balanced_losses_ask_for_nothing() -> None:
     even = {"neck1": np.full(5, 0.8), "neck2": np.full(5, 0.9)}
     third = judge(DISJOINT, _measured(losses=even)).goals[2]
     assert (third.verdict, third.margin, third.low, third.high) == (Verdict.NOT_TESTABLE, None, None, None)
+
+
+def _without(values: np.ndarray, repetition: int) -> np.ndarray:
+    """The values, of which one repetition did not count."""
+    return np.where(np.arange(values.size) == repetition, np.nan, values)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda m: {"goodput": _without(m.goodput, 1)}, "goodput of the connection"),
+        (
+            lambda m: {"single_paths": m.single_paths | {"path 2": _without(m.single_paths["path 2"], 0)}},
+            "goodput of one TCP on path 2",
+        ),
+        (
+            lambda m: {"beside_mp": m.beside_mp | {"tcp2": _without(m.beside_mp["tcp2"], 4)}},
+            "goodput of tcp2 beside the connection",
+        ),
+        (
+            lambda m: {
+                "beside_tcp": m.beside_tcp
+                | {"path 1": m.beside_tcp["path 1"] | {"tcp1": _without(m.beside_tcp["path 1"]["tcp1"], 3)}}
+            },
+            "goodput of tcp1 beside one TCP on path 1",
+        ),
+        (lambda m: {"losses": m.losses | {"neck2": _without(m.losses["neck2"], 2)}}, "loss of neck2"),
+        (lambda m: {"loads": m.loads | {"neck1": _without(m.loads["neck1"], 2)}}, "load of neck1"),
+        (
+            lambda m: {"uncoupled_loads": m.uncoupled_loads | {"neck2": _without(m.uncoupled_loads["neck2"], 0)}},
+            "uncoupled load of neck2",
+        ),
+    ],
+)
+def test_goals_are_not_testable_where_a_run_did_not_count(
+    change: Callable[[Measured], dict[str, object]], said: str
+) -> None:
+    """A competitor or a bottleneck without a number was left out, and a goal that failed seemed to ask for nothing."""
+    judged = judge(DISJOINT, _measured(**change(_measured())))
+    for found in judged.goals:
+        assert (found.verdict, found.margin, found.low, found.high) == (Verdict.NOT_TESTABLE, None, None, None)
+        assert found.reason == f"{said} is missing in 1 of 5 repetitions"
+    assert (judged.every_path, judged.balance, judged.shift) == (None, None, None)
+
+
+def test_a_network_with_runs_that_did_not_count_has_no_means_of_them(study: Study, tmp_path: Path) -> None:
+    whole, other = study.results
+    measured = replace(whole.measured, goodput=_without(whole.measured.goodput, 1))
+    results = (replace(whole, measured=measured, judged=judge(whole.network, measured)), other)
+    part = replace(study, directory=tmp_path, results=results)
+    rows = page.networks(part).to_dicts()
+    assert (rows[0]["goodput_mbps"], rows[0]["goal_1"]) == (None, Verdict.NOT_TESTABLE)
+    assert rows[0]["competitor_1_mbps"] == pytest.approx(whole.measured.beside_mp["tcp"].mean())
+    assert rows[1]["goodput_mbps"] == pytest.approx(other.measured.goodput.mean())
+    page.write(part, None)
+    text = part.page.read_text()
+    assert "goodput of the connection is missing in 1 of 3 repetitions" in text
+    assert "nan" not in page.networks(part).write_csv().lower()
+    assert "<td>nan</td>" not in text
 
 
 def test_at_a_shared_bottleneck_the_better_path_is_the_reference_and_the_stricter_margin_is_kept() -> None:

@@ -1,7 +1,7 @@
 """The three design goals of RFC 6356 (section 1) as predicates on measured numbers, each with its margin.
 
-The functions take means over simulated runs. A margin is a fraction of the goal's reference, positive if the goal is
-met; it is None if the goal asks for nothing.
+The functions take means over simulated runs, and raise `MptcplabError` for one that is not a number. A margin is a
+fraction of the goal's reference, positive if the goal is met; it is None if the goal asks for nothing.
 
 With e the tolerance, REF-TCP(r) the same scenario with the multipath connection replaced by one TCP on path r:
 
@@ -14,6 +14,7 @@ With e the tolerance, REF-TCP(r) the same scenario with the multipath connection
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,6 +23,8 @@ from mptcplab.errors import MptcplabError, with_hint
 
 _T = TypeVar("_T")
 
+# The names of the goals.
+IMPROVE, DO_NO_HARM, BALANCE = "improve", "do no harm", "balance"
 TOLERANCE = 0.05
 # Losses closer together than this factor count as balanced.
 IMBALANCE = 1.5
@@ -66,11 +69,14 @@ def improve(goodput: float, single_paths: Mapping[str, float], tolerance: float 
     """
     if not single_paths:
         raise MptcplabError(with_hint("goal 1 needs the goodput of one TCP on each path: none given", "run REF-TCP"))
+    _require_number(goodput, "goal 1: goodput of the multipath flow")
+    for path, single in single_paths.items():
+        _require_number(single, f"goal 1: goodput of one TCP on {path!r}")
     best = max(single_paths, key=lambda path: single_paths[path])
     if single_paths[best] <= 0:
-        return GoalResult("improve", True, None, "one TCP gets nothing on any path")
+        return GoalResult(IMPROVE, True, None, "one TCP gets nothing on any path")
     part = goodput / single_paths[best]
-    return _result("improve", part - (1 - tolerance), f"{part:.2f} of one TCP on {best}")
+    return _result(IMPROVE, part - (1 - tolerance), f"{part:.2f} of one TCP on {best}")
 
 
 def do_no_harm(
@@ -94,13 +100,13 @@ def do_no_harm(
     for path, names in competitors.items():
         alone = _known(beside_tcp, path, "goal 2: REF-TCP of path")
         for name in names:
-            reference = _known(alone, name, f"goal 2: REF-TCP({path}), goodput of competitor")
+            reference = _number(alone, name, f"goal 2: REF-TCP({path}), goodput of competitor")
             if reference > 0:
-                parts.append((_known(beside_mp, name, "goal 2: goodput of competitor") / reference, name, path))
+                parts.append((_number(beside_mp, name, "goal 2: goodput of competitor") / reference, name, path))
     if not parts:
-        return GoalResult("do no harm", True, None, "no competitor that could be harmed")
+        return GoalResult(DO_NO_HARM, True, None, "no competitor that could be harmed")
     part, name, path = min(parts)
-    return _result("do no harm", part - (1 - tolerance), f"{name} gets {part:.2f} of what one TCP on {path} leaves it")
+    return _result(DO_NO_HARM, part - (1 - tolerance), f"{name} gets {part:.2f} of what one TCP on {path} leaves it")
 
 
 def balance(
@@ -119,27 +125,41 @@ def balance(
     >>> balance({"l1": 0.02, "l2": 0.01}, {"l1": 3.0, "l2": 9.0}, {"l1": 4.0, "l2": 6.0}, []).text
     'l1 loses most (balance 0.50) and carries 0.75 of the uncoupled load'
     """
+    for link, loss in losses.items():
+        _require_number(loss, f"goal 3: loss of link {link!r}")
     worst = max(losses, key=lambda link: losses[link], default=None)
     cbi = None
     if worst is not None and len(losses) > 1 and losses[worst] > 0:
         cbi = min(losses.values()) / losses[worst]
     if worst is None or cbi is None or losses[worst] <= IMBALANCE * min(losses.values()):
-        return Balance("balance", True, None, "no bottleneck loses clearly more than another", cbi, worst, None)
-    reference = _known(uncoupled_loads, worst, "goal 3: uncoupled load of link")
+        return Balance(BALANCE, True, None, "no bottleneck loses clearly more than another", cbi, worst, None)
+    reference = _number(uncoupled_loads, worst, "goal 3: uncoupled load of link")
     if reference <= 0:
-        return Balance("balance", True, None, f"uncoupled Reno leaves {worst} alone", cbi, worst, None)
-    part = _known(loads, worst, "goal 3: load of link") / reference
+        return Balance(BALANCE, True, None, f"uncoupled Reno leaves {worst} alone", cbi, worst, None)
+    part = _number(loads, worst, "goal 3: load of link") / reference
     shift = 1 - part
     text = f"{worst} loses most (balance {cbi:.2f}) and carries {part:.2f} of the uncoupled load"
     failed = [other for other in others if not other.met]
     if failed:
         text += f"; {failed[0].name} fails"
     margin = min([shift, *(other.margin for other in others if other.margin is not None)])
-    return Balance("balance", margin >= 0, margin, text, cbi, worst, shift)
+    return Balance(BALANCE, margin >= 0, margin, text, cbi, worst, shift)
 
 
 def _result(name: str, margin: float, text: str) -> GoalResult:
     return GoalResult(name, margin >= 0, margin, text)
+
+
+def _number(values: Mapping[str, float], key: str, what: str) -> float:
+    found = _known(values, key, what)
+    _require_number(found, f"{what} {key!r}")
+    return found
+
+
+def _require_number(value: float, what: str) -> None:
+    """Refuse NaN: every comparison with it is false, so that a goal would seem to ask for nothing."""
+    if math.isnan(value):
+        raise MptcplabError(with_hint(f"{what} is not a number", "give the mean over runs that count"))
 
 
 def _known(values: Mapping[str, _T], key: str, what: str) -> _T:

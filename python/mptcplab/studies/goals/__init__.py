@@ -95,7 +95,7 @@ class Study:
         return counts(result.finding(goal).verdict for result in self.results)
 
     def worst(self, goal: Goal) -> NetworkResult | None:
-        """The network with the smallest margin, the first of equals; None where the goal asks for nothing anywhere."""
+        """The network with the smallest margin, the first of equals; None where the goal is testable nowhere."""
         margins = ((result, result.finding(goal).margin) for result in self.results)
         asked = [(result, margin) for result, margin in margins if margin is not None]
         return min(asked, key=lambda one: one[1])[0] if asked else None

@@ -2,7 +2,8 @@
 
 The rules themselves are in `metrics.goals`. They are evaluated on means over repetitions, and again on the means of
 resampled repetitions, in which all runs of one repetition stay together. A goal holds where the whole interval of its
-margin is within the bound, fails where none of it is, and is open in between (`study.decision`).
+margin is within the bound, fails where none of it is, and is open in between (`study.decision`). It is not testable
+where it asks for nothing, or where a run of the network does not count.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mptcplab.metrics.goals import Balance, GoalResult, balance, do_no_harm, improve
+from mptcplab.metrics.goals import BALANCE, DO_NO_HARM, IMPROVE, Balance, GoalResult, balance, do_no_harm, improve
 from mptcplab.studies.goals.grid import Network
 from mptcplab.studies.goals.measure import Measured, Values
 from mptcplab.studies.goals.scenarios import layout
@@ -23,10 +24,10 @@ from mptcplab.study.verdict import Finding, Verdict
 
 @dataclass(frozen=True)
 class GoalFinding(Finding):
-    """The finding on one goal in one network; it is not testable where the goal asks for nothing.
+    """The finding on one goal in one network; `reason` says why it is not testable.
 
     `margin` is that of the rule on the means, relative to the goal's reference and at least 0 where the goal is met;
-    `low` and `high` are its 95 % interval. All are None where the goal asks for nothing.
+    `low` and `high` are its 95 % interval. All are None where the goal is not testable.
     """
 
     margin: float | None = None
@@ -50,6 +51,9 @@ class Judged:
 
 def judge(network: Network, measured: Measured) -> Judged:
     """The findings in a network."""
+    # A repetition without a value must not decide by being left out.
+    if measured.missing is not None:
+        return _not_testable(measured.missing)
     repetitions = measured.goodput.size
     means = _rules(network, measured, np.full(repetitions, 1 / repetitions))
     # Means do not depend on the order within a resample, and few repetitions give few different ones.
@@ -66,6 +70,13 @@ def judge(network: Network, measured: Measured) -> Judged:
     ]
     third = means[2]
     return Judged((goals[0], goals[1], goals[2]), _every_path(network, measured), third.cbi, third.shift)
+
+
+def _not_testable(reason: str) -> Judged:
+    improved, harmless, balanced = (
+        GoalFinding(name, Verdict.NOT_TESTABLE, reason=reason) for name in (IMPROVE, DO_NO_HARM, BALANCE)
+    )
+    return Judged((improved, harmless, balanced), None, None, None)
 
 
 def _means(values: Mapping[str, Values], weights: Values) -> dict[str, float]:

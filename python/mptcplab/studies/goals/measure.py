@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ _ONE_TCP = "tcp@"
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements of a network, each an array over repetitions.
+    """The measurements of a network, each an array over repetitions, NaN for one that does not count.
 
     `goodput` of the multipath connection, `single_paths` of the TCP that replaces it, by path; `beside_mp` of every
     competitor beside the connection and `beside_tcp`, by path, beside that TCP (all Mbit/s). By bottleneck: `losses`
@@ -47,6 +47,25 @@ class Measured:
     losses: Mapping[str, Values]
     loads: Mapping[str, Values]
     uncoupled_loads: Mapping[str, Values]
+
+    @property
+    def missing(self) -> str | None:
+        """The first quantity without a value in some repetitions, because a run does not count; None without one."""
+        for name, values in self._named():
+            lost = int(np.isnan(values).sum())
+            if lost:
+                return f"{name} is missing in {lost} of {values.size} repetitions"
+        return None
+
+    def _named(self) -> Iterator[tuple[str, Values]]:
+        yield "goodput of the connection", self.goodput
+        yield from ((f"goodput of one TCP on {path}", values) for path, values in self.single_paths.items())
+        yield from ((f"goodput of {name} beside the connection", values) for name, values in self.beside_mp.items())
+        for path, rivals in self.beside_tcp.items():
+            yield from ((f"goodput of {name} beside one TCP on {path}", values) for name, values in rivals.items())
+        yield from ((f"loss of {link}", values) for link, values in self.losses.items())
+        yield from ((f"load of {link}", values) for link, values in self.loads.items())
+        yield from ((f"uncoupled load of {link}", values) for link, values in self.uncoupled_loads.items())
 
 
 @dataclass(frozen=True)

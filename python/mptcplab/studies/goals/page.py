@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from mptcplab import _core
@@ -19,6 +20,7 @@ from mptcplab.scenario import Overrides, as_names
 from mptcplab.studies.goals import GOALS, Goal, NetworkResult, Study
 from mptcplab.studies.goals.figures import heat_map
 from mptcplab.studies.goals.judge import GoalFinding
+from mptcplab.studies.goals.measure import Values
 from mptcplab.studies.goals.scenarios import BASE_RTT_MS, RATE_1_MBPS, RATE_2_MBPS, Setting, scenario
 from mptcplab.study.page import writing_page
 from mptcplab.study.verdict import Verdict
@@ -117,25 +119,30 @@ def _row(result: NetworkResult) -> dict[str, Any]:
         values = {"": found.verdict.value, "_margin": found.margin, "_low": found.low, "_high": found.high}
         row |= {f"goal_{number}{key}": value for key, value in values.items()}
     row |= {"goal_2_every_path_margin": judged.every_path, "balance": judged.balance, "shift": judged.shift}
-    row["goodput_mbps"] = measured.goodput.mean()
+    row["goodput_mbps"] = mean(measured.goodput)
     paths = list(measured.single_paths)
     rivals = list(measured.beside_mp)
     for number, path in enumerate(paths, 1):
         # Where both paths share the bottleneck, the only competitor is that of both.
         rival = rivals[min(number, len(rivals)) - 1]
         row |= {
-            f"one_tcp_on_path_{number}_mbps": measured.single_paths[path].mean(),
-            f"competitor_{number}_mbps": measured.beside_mp[rival].mean(),
-            f"competitor_{number}_beside_tcp_mbps": measured.beside_tcp[path][rival].mean(),
+            f"one_tcp_on_path_{number}_mbps": mean(measured.single_paths[path]),
+            f"competitor_{number}_mbps": mean(measured.beside_mp[rival]),
+            f"competitor_{number}_beside_tcp_mbps": mean(measured.beside_tcp[path][rival]),
         }
     for number in (1, 2):
         link = list(measured.losses)[number - 1] if number <= len(measured.losses) else None
         row |= {
-            f"bottleneck_{number}_loss_percent": None if link is None else measured.losses[link].mean(),
-            f"bottleneck_{number}_load_mbps": None if link is None else measured.loads[link].mean(),
-            f"bottleneck_{number}_uncoupled_load_mbps": None if link is None else measured.uncoupled_loads[link].mean(),
+            f"bottleneck_{number}_loss_percent": None if link is None else mean(measured.losses[link]),
+            f"bottleneck_{number}_load_mbps": None if link is None else mean(measured.loads[link]),
+            f"bottleneck_{number}_uncoupled_load_mbps": None if link is None else mean(measured.uncoupled_loads[link]),
         }
     return row
+
+
+def mean(values: Values) -> float | None:
+    """The mean over the repetitions; None where one of them does not count."""
+    return None if np.isnan(values).any() else float(values.mean())
 
 
 def worst_scenario(study: Study, goal: Goal, worst: NetworkResult) -> str:
@@ -179,6 +186,7 @@ def render(study: Study, command: str | None) -> str:
         verdicts=tuple(Verdict),
         heat_map=_heat_map_url,
         interval=interval,
+        mean=mean,
         nothing=NOT_APPLICABLE,
         networks_file=NETWORKS,
         command=command,
