@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from mptcplab.metrics.student import t_quantile
+from mptcplab.metrics.student import CONFIDENCE, t_quantile
 
 RESAMPLES = 10_000
 _SEED = 6356
@@ -31,14 +31,14 @@ def resamples(n: int, count: int = RESAMPLES) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over `n` repetitions; `half` is half of its 95 % interval (Student's t), None where there is none."""
+    """A mean over `n` repetitions; `half` is half of its interval (Student's t), None where there is none."""
 
     mean: float
     half: float | None
     n: int
 
     @classmethod
-    def of(cls, values: np.ndarray | Sequence[float]) -> Estimate:
+    def of(cls, values: np.ndarray | Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
         """From one value per repetition.
 
         >>> Estimate.of([1.0, 3.0]).mean, round(Estimate.of([1.0, 3.0]).half, 3)
@@ -47,7 +47,7 @@ class Estimate:
         n, mean = len(values), float(np.mean(values))
         if n < 2:
             return cls(mean, None, n)
-        quantile = float(t_quantile(np.array([n - 1.0]))[0])
+        quantile = float(t_quantile(np.array([n - 1.0]), confidence)[0])
         return cls(mean, quantile * float(np.std(values, ddof=1)) / n**0.5, n)
 
     def __str__(self) -> str:

@@ -13,7 +13,6 @@ from mptcplab.algorithm import places_of
 from mptcplab.capabilities import SIM
 from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.metrics.student import t_quantile
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.hunt import network as networks
 from mptcplab.studies.hunt.measure import Laboratory, changes, laboratories
@@ -22,6 +21,8 @@ from mptcplab.studies.hunt.properties import CHANGED, PROPERTIES, Property, chos
 from mptcplab.studies.hunt.search import Point, Search, require_optimiser
 from mptcplab.studies.hunt.shrink import shrunk
 from mptcplab.study.cell import run_command
+from mptcplab.study.decision import ERROR
+from mptcplab.study.statistics import Estimate
 from mptcplab.sweep import Progress
 
 __all__ = ["EVALUATIONS", "PROPERTIES", "Confirmation", "Finding", "Hunt", "Property", "chosen", "hunt"]
@@ -41,7 +42,11 @@ OTHER_SEEDS = 1_000_000
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The score on an engine with seeds that the search has not seen: its mean with the 95 % interval."""
+    """The score on an engine with seeds that the search has not seen: its mean with an interval.
+
+    In the simulator, the error of a 95 % interval is divided by the number of networks of which the first that is
+    confirmed counts (Bonferroni's inequality). Another engine runs only that one, and the interval is that of 95 %.
+    """
 
     engine: str
     repetitions: int
@@ -178,11 +183,11 @@ class _Single:
         """The first of the search's networks, made smaller, that other seeds confirm; the first of all if none is."""
         first: Finding | None = None
         for smaller in self._smaller_ones(finding, search):
-            one = replace(smaller, confirmations=(self._confirmed(smaller.network, SIM.name),))
+            one = replace(smaller, confirmations=(self._confirmed(smaller.network, SIM.name, _CANDIDATES),))
             if one.violated:
                 return one
             first = first or one
-        return first or replace(finding, confirmations=(self._confirmed(finding.network, SIM.name),))
+        return first or replace(finding, confirmations=(self._confirmed(finding.network, SIM.name, _CANDIDATES),))
 
     def _smaller_ones(self, finding: Finding, search: Search) -> Iterator[Finding]:
         """The same with smaller networks: the best of the search that do not owe their score to one repetition."""
@@ -207,16 +212,17 @@ class _Single:
         scores = self.laboratory.scores(some, seed=self.asked.seed, repetitions=repetitions)
         return [-np.inf if score is None else float(score.min()) for score in scores]
 
-    def _confirmed(self, network: Network, engine: str) -> Confirmation:
+    def _confirmed(self, network: Network, engine: str, candidates: int = 1) -> Confirmation:
+        """The score of one of so many networks of which any may be confirmed."""
         cluster = self.asked.cluster if engine == SIM.name else None
         repetitions = REPETITIONS if engine == SIM.name else _SMALLER_REPETITIONS
         own = replace(self.laboratory, engine=engine, cluster=cluster)
         score = own.scores([network], seed=self.asked.seed + OTHER_SEEDS, repetitions=repetitions)[0]
         if score is None:
             return Confirmation(engine, 0, float("nan"), float("-inf"), float("inf"))
-        mean = float(score.mean())
-        half = float(t_quantile(np.array([repetitions - 1.0]))[0] * score.std(ddof=1) / np.sqrt(repetitions))
-        return Confirmation(engine, repetitions, mean, mean - half, mean + half)
+        found = Estimate.of(score, 1 - ERROR / candidates)
+        assert found.half is not None
+        return Confirmation(engine, found.n, found.mean, found.mean - found.half, found.mean + found.half)
 
 
 def commands(finding: Finding, file: str) -> list[str]:

@@ -230,7 +230,10 @@ _HEAD = """\
 connection begin with the same link and continue on one of two others; the search chooses the rates, delays, queues and
 losses of the three links, the TCP connections beside it and when they start, and, where the property is about
 them, a change of the network or the receive buffer. It knows nothing about the algorithm. What it finds is made smaller
-as long as the violation stays, and simulated again with ten other seeds: the numbers below are their mean with its 95 %
-interval. If these do not confirm a violation, the next worst network is made smaller instead.
+as long as the violation stays, and simulated again with ten other seeds: the numbers below are their mean with its
+interval. If these do not confirm a violation, the next worst network is made smaller instead. The error of a 95 %
+interval is divided among all networks that may be tried in this way, so that chance confirms one of them no more often
+than it would confirm a single one. Another engine runs only the network that was confirmed, and its interval is that of
+95 %.
 """
 _PROPERTIES = "\n## Properties\n"
