@@ -120,6 +120,15 @@ def as_given(cc: str) -> str:
     return f"{places_of([cc]).get(name, name)}{bracket}{parameters}"
 
 
+def in_file_name(cc: str) -> str:
+    """An algorithm with its parameters as part of a file name.
+
+    >>> in_file_name("ewtcp(weight=0.5)"), in_file_name("ewtcp(weight=fair)")
+    ('ewtcp-weight-0-5', 'ewtcp-weight-fair')
+    """
+    return re.sub(r"\W+", "-", cc).strip("-")
+
+
 def places_of(algorithms: Iterable[str], *, absolute: bool = False) -> dict[str, str]:
     """The places of the sources of those algorithms that this process has compiled, by name.
 

@@ -45,6 +45,15 @@ def number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}"
 
 
+def decimal(value: float) -> str:
+    """A number as a scenario has it: no exponent, no more digits than the format takes.
+
+    >>> decimal(0.00005), decimal(20.0), decimal(1 / 3)
+    ('0.00005', '20', '0.333333')
+    """
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
 def counted(amount: int, noun: str) -> str:
     """A number with its noun.
 

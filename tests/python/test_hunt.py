@@ -21,6 +21,8 @@ from mptcplab import algorithm
 from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, OutputError
 from mptcplab.scenario import check
+from mptcplab.studies.goals import _name
+from mptcplab.studies.goals.scenarios import Setting
 from mptcplab.studies.hunt import OTHER_SEEDS, Confirmation, Finding, Hunt, _Single, page
 from mptcplab.studies.hunt.measure import Laboratory, laboratories
 from mptcplab.studies.hunt.network import (
@@ -405,6 +407,13 @@ def test_the_interval_of_a_confirmation_shares_its_error_among_the_networks(monk
     single = _Single(Hunt("lia", (about,)), _Repetitions(iter([np.array([0.3, 0.5, 0.3, 0.5])])), lambda _: None)  # type: ignore[arg-type]
     other = single._confirmed(SHARED, "vm")
     assert (other.mean, other.high) == pytest.approx((0.4, 0.4 + 0.1 / 3**0.5 * float(stdtrit(3, 0.975))))
+
+
+def test_a_hunt_and_a_study_of_goals_name_the_files_of_an_algorithm_alike() -> None:
+    """A hunt replaced an underscore, and a study of goals did not."""
+    cc = "rising(first_step=0.5, beta=2)"
+    finding, name = Finding(cc, PROPERTIES["idle"], 1, 9, 0.4, SHARED), _name(Setting(cc))
+    assert (finding.file, name) == ("rising-first_step-0-5-beta-2-idle.toml", "goals-rising-first_step-0-5-beta-2")
 
 
 def test_the_commands_of_a_finding_name_the_c_file(tmp_path: Path) -> None:

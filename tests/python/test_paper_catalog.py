@@ -593,6 +593,7 @@ def test_verdicts_of_an_earlier_version_are_read(tmp_path: Path) -> None:
         ({"claims": {"C-1": {"verdict": "true", "profile": "", "predicate": ""}}}, "'true' is not a valid Verdict"),
         ({"since": 3}, "'int' object is not iterable"),
         ({"claims": {"C-1": 3}}, "'int' object is not subscriptable"),
+        ({"claims": ["C-1"]}, "'list' object has no attribute 'items'"),
     ],
 )
 def test_a_mistake_in_the_verdicts_of_an_earlier_version_names_the_file(

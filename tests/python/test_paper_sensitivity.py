@@ -291,6 +291,7 @@ def test_a_stored_study_has_a_line_per_value_and_its_number_of_repetitions(tmp_p
         ("{", "Expecting property name"),
         ("[]", "list indices must be integers"),
         ('{"claims": {}}', "'repetitions'"),
+        ('{"claims": ["A-1"], "repetitions": 4}', "'list' object has no attribute 'items'"),
         ('{"claims": {"A-1": {"answers": []}}, "repetitions": 4}', "'verdict'"),
         (
             '{"claims": {"A-1": {"verdict": "maybe", "answers": []}}, "repetitions": 4}',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mptcplab import kept, output
+from mptcplab.algorithm import in_file_name
 from mptcplab.capabilities import directory_of
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.scenario import Overrides, as_names, check
@@ -192,13 +192,4 @@ def _name(setting: Setting) -> str:
     ('goals-lia', 'goals-ewtcp-weight-0-5-vm-bookworm')
     """
     place = f"-{directory_of(setting.engine)}" if setting.engine_options else ""
-    return f"goals-{_slug(setting.cc)}{place}"
-
-
-def _slug(cc: str) -> str:
-    """An algorithm with its parameters as part of a file name.
-
-    >>> _slug("ewtcp(weight=0.5)")
-    'ewtcp-weight-0-5'
-    """
-    return re.sub(r"\W+", "-", cc).strip("-")
+    return f"goals-{in_file_name(setting.cc)}{place}"

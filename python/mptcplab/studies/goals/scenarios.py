@@ -16,6 +16,7 @@ from mptcplab.capabilities import SIM
 from mptcplab.scenario import Overrides
 from mptcplab.studies.goals.grid import SHARED, Grid, Network
 from mptcplab.study.cell import run_command
+from mptcplab.text import decimal
 
 MULTIPATH = "mp"
 # Rates of the bottlenecks of path 1 (and of the shared one) and of path 2, and the base RTT of path 1.
@@ -143,21 +144,16 @@ def _link(
 ) -> str:
     """A link whose propagation takes `rtt_ms` there and back; a bottleneck has the buffer of the network."""
     lines = [f"[links.{name}]", f'from = "{source}"', f'to = "{target}"', f'rate = "{rate}"']
-    lines.append(f'delay = "{_number(rtt_ms / 2)} ms"')
-    lines += [] if loss_percent is None else [f'loss = "{_number(loss_percent)} %"']
+    lines.append(f'delay = "{decimal(rtt_ms / 2)} ms"')
+    lines += [] if loss_percent is None else [f'loss = "{decimal(loss_percent)} %"']
     if network is not None:
-        lines.append(f'queue = "{_number(network.buffer_bdp * bdp_ms)} ms"    # {network.buffer_bdp:g} BDP')
+        lines.append(f'queue = "{decimal(network.buffer_bdp * bdp_ms)} ms"    # {network.buffer_bdp:g} BDP')
     return "\n".join(lines) + "\n"
 
 
 def _flow(name: str, **keys: object) -> str:
     lines = (f"{key} = {json.dumps(value)}" for key, value in {**keys, "start": _START}.items())
     return "\n".join([f"[flows.{name}]", *lines]) + "\n"
-
-
-def _number(value: float) -> str:
-    """As written in a scenario: no exponent, no more digits than the format takes."""
-    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 _QUESTION = "Does a connection with two subflows meet the goals of RFC 6356 in this network?"

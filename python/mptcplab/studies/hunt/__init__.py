@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mptcplab.algorithm import places_of
+from mptcplab.algorithm import in_file_name, places_of
 from mptcplab.capabilities import SIM
 from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, with_hint
@@ -87,7 +87,7 @@ class Finding:
     @property
     def file(self) -> str:
         """The name of the scenario file."""
-        return f"{slug(self.cc)}-{self.about.name}.toml"
+        return f"{in_file_name(self.cc)}-{self.about.name}.toml"
 
 
 @dataclass(frozen=True)
@@ -244,15 +244,6 @@ def commands(finding: Finding, file: str) -> list[str]:
         if asked != Overrides():
             found.append(f"{run}: {run_command(file, asked)}")
     return found
-
-
-def slug(cc: str) -> str:
-    """An algorithm as part of a file name.
-
-    >>> slug("ewtcp(weight=fair)")
-    'ewtcp-weight-fair'
-    """
-    return "-".join("".join(one if one.isalnum() else " " for one in cc).split())
 
 
 def _require_known(cc: str) -> None:

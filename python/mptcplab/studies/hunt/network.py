@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, floor, log, log10
 
+from mptcplab.text import decimal
+
 MULTIPATH = "mp"
 ACCESS, ONE, TWO = "access", "one", "two"
 LINKS = (ACCESS, ONE, TWO)
@@ -205,18 +207,18 @@ def _link_lines(network: Network, name: str, link: Link) -> list[str]:
         f"[links.{name}]",
         f'from = "{source}"',
         f'to = "{"A" if name == ACCESS else "D"}"',
-        f'rate = "{_number(link.rate_mbps)} Mbit/s"',
-        f'delay = "{_number(link.delay_ms)} ms"',
-        f'queue = "{_number(link.queue_pkts)} packets"',
+        f'rate = "{decimal(link.rate_mbps)} Mbit/s"',
+        f'delay = "{decimal(link.delay_ms)} ms"',
+        f'queue = "{decimal(link.queue_pkts)} packets"',
     ]
-    lines += [f'loss = "{_number(link.loss_percent)} %"'] if link.loss_percent else []
+    lines += [f'loss = "{decimal(link.loss_percent)} %"'] if link.loss_percent else []
     change = network.change
     if change is not None and change.link == name and change.key != "others":
         key, unit = {"rate_mbps": ("rate", "Mbit/s"), "delay_ms": ("delay", "ms"), "loss_percent": ("loss", "%")}[
             change.key
         ]
         value = getattr(network.changed().links[name], change.key)
-        lines.append(f'schedule = [{{ at = "{CHANGE_S} s", {key} = "{_number(value)} {unit}" }}]')
+        lines.append(f'schedule = [{{ at = "{CHANGE_S} s", {key} = "{decimal(value)} {unit}" }}]')
     return lines
 
 
@@ -229,12 +231,7 @@ def _others(network: Network, name: str, link: Link) -> list[str]:
 
 
 def _start(seconds: float) -> list[str]:
-    return [f'start = "{_number(seconds)} s"'] if seconds else []
-
-
-def _number(value: float) -> str:
-    """As written in a scenario: no exponent, no more digits than the format takes."""
-    return f"{value:.6f}".rstrip("0").rstrip(".")
+    return [f'start = "{decimal(seconds)} s"'] if seconds else []
 
 
 def names_of_others(network: Network) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers import stored
 from mptcplab.study.verdict import Verdict
 
 FILE = "verdicts-0.1.json"
@@ -39,12 +39,13 @@ def load(papers: Path) -> Snapshot:
     path = papers / FILE
     if not path.is_file():
         return Snapshot()
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        claims = {
-            name: Earlier(Verdict(one["verdict"]), one["profile"], one["predicate"], one.get("tolerance"))
-            for name, one in data["claims"].items()
-        }
-        return Snapshot(data["version"], data["commit"], data["date"], tuple(data["since"]), claims)
-    except (KeyError, TypeError, ValueError) as error:
-        raise MptcplabError(f"{path}: not right: {error}") from None
+    return stored.read(path, _snapshot)
+
+
+def _snapshot(text: str) -> Snapshot:
+    data = json.loads(text)
+    claims = {
+        name: Earlier(Verdict(one["verdict"]), one["profile"], one["predicate"], one.get("tolerance"))
+        for name, one in data["claims"].items()
+    }
+    return Snapshot(data["version"], data["commit"], data["date"], tuple(data["since"]), claims)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mptcplab.capabilities import engine_of
-from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers import stored
 from mptcplab.studies.papers.treatments import MULTIPATH
 
 DIRECTORY = Path("docs") / "agreement"
@@ -53,29 +52,31 @@ def load(repository: Path) -> tuple[Bias, ...]:
     for name, read in (("algorithms.toml", _apart), ("agreement.json", _compared)):
         path = repository / DIRECTORY / name
         if path.is_file():
-            try:
-                found += read(path.read_text(encoding="utf-8"))
-            except (KeyError, TypeError, ValueError) as error:
-                raise MptcplabError(f"{path}: not right: {error}") from None
+            found += stored.read(path, read)
     return tuple(found)
 
 
-def _apart(text: str) -> Iterator[Bias]:
-    for one in tomllib.loads(text)["difference"]:
-        half = float(one["half"]) if "half" in one else None
-        yield Bias(one["algorithm"], one["scenario"], float(one["kernel"]), half, one.get("why", ""))
+def _apart(text: str) -> list[Bias]:
+    return [_of_entry(one) for one in tomllib.loads(text)["difference"]]
 
 
-def _compared(text: str) -> Iterator[Bias]:
+def _of_entry(one: dict[str, Any]) -> Bias:
+    half = float(one["half"]) if "half" in one else None
+    return Bias(one["algorithm"], one["scenario"], float(one["kernel"]), half, one.get("why", ""))
+
+
+def _compared(text: str) -> list[Bias]:
     compared = json.loads(text)
     if [engine_of(name).has_sockets for name in compared["engines"]] != [False, True]:
-        return
-    for entry in compared["entries"]:
-        for row in entry["evidence"]:
-            # One repetition has no spread: its difference shows nothing.
-            measured = row["difference"] is not None and row["half"] is not None
-            if row["metric"] == "goodput" and row["flow"] == MULTIPATH and measured:
-                yield _of_row(entry["name"], row)
+        return []
+    rows = ((entry["name"], row) for entry in compared["entries"] for row in entry["evidence"])
+    return [_of_row(scenario, row) for scenario, row in rows if _counts(row)]
+
+
+def _counts(row: dict[str, Any]) -> bool:
+    # One repetition has no spread: its difference shows nothing.
+    measured = row["difference"] is not None and row["half"] is not None
+    return row["metric"] == "goodput" and row["flow"] == MULTIPATH and measured
 
 
 def _of_row(scenario: str, row: dict[str, Any]) -> Bias:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.studies.papers import stored
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.classes import ClaimClass, class_of
 
@@ -45,18 +46,18 @@ def load(papers: Path) -> Priors:
     path = papers / FILE
     if not path.is_file():
         return Priors()
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        found = {one["id"]: Prior(float(one["probability_true"]), one["why"].strip()) for one in data["priors"]}
-        priors = Priors(data["written"], found)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        hint = "it has written, and priors with id, probability_true and why"
-        raise MptcplabError(with_hint(f"{path}: not right: {error}", hint)) from None
-    for name, prior in found.items():
+    priors = stored.read(path, _priors, "it has written, and priors with id, probability_true and why")
+    for name, prior in priors.of.items():
         if not 0 <= prior.probability <= 1:
             hint = "a probability lies between 0 and 1"
             raise MptcplabError(with_hint(f"{path}: {name}: not right: {prior.probability:g}", hint))
     return priors
+
+
+def _priors(text: str) -> Priors:
+    data = json.loads(text)
+    found = {one["id"]: Prior(float(one["probability_true"]), one["why"].strip()) for one in data["priors"]}
+    return Priors(data["written"], found)
 
 
 def brier(scored: Sequence[tuple[float, bool]]) -> float:

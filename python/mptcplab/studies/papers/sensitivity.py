@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mptcplab.cluster.connect import Cluster
-from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.output import write_text
+from mptcplab.studies.papers import stored
 from mptcplab.studies.papers.catalog import Claim, Library, Paper
 from mptcplab.studies.papers.choices import Choice, choices, one_per_axis
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
@@ -128,18 +128,16 @@ def read(path: Path) -> Study:
     """A stored study; an empty one without the file."""
     if not path.is_file():
         return Study()
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        claims = {
-            name: Sensitivity(
-                Verdict(one["verdict"]), tuple(Answer(a, v, Verdict(w), h) for a, v, w, h in one["answers"])
-            )
-            for name, one in data["claims"].items()
-        }
-        return Study(claims, int(data["repetitions"]))
-    except (KeyError, TypeError, ValueError) as error:
-        hint = "write it again with mptcplab reproduce all --sensitivity"
-        raise MptcplabError(with_hint(f"{path}: not right: {error}", hint)) from None
+    return stored.read(path, _study, "write it again with mptcplab reproduce all --sensitivity")
+
+
+def _study(text: str) -> Study:
+    data = json.loads(text)
+    claims = {
+        name: Sensitivity(Verdict(one["verdict"]), tuple(Answer(a, v, Verdict(w), h) for a, v, w, h in one["answers"]))
+        for name, one in data["claims"].items()
+    }
+    return Study(claims, int(data["repetitions"]))
 
 
 def write(study: Study, path: Path) -> None:
