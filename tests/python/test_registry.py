@@ -135,6 +135,24 @@ def test_the_metrics_that_are_absent_without_samples_are_these() -> None:
     assert sorted(name for name, one in REGISTRY.items() if one.needs_samples) == NEED_SAMPLES
 
 
+@pytest.mark.parametrize(
+    ("prefix", "statistics"),
+    [
+        ("response", ["mean", "p50", "p95", "p99", "max"]),
+        ("message", ["mean", "p50", "p95", "p99", "max"]),
+        ("transfer", ["mean", "p50", "p95", "p99"]),
+    ],
+)
+def test_all_statistics_of_a_time_define_it_alike(prefix: str, statistics: list[str]) -> None:
+    """The definitions of the 95th and 99th percentiles left out a part of what the time is."""
+    found = {name: one.doc for name, one in REGISTRY.items() if one.unit in ("s", "ms")}
+    definitions = {name: doc.partition(" from ")[2] for name, doc in found.items() if name.startswith(f"{prefix}_")}
+    names = [f"{prefix}_{statistic}" for statistic in statistics]
+    assert [name for name in definitions if name != "message_gap"] == names
+    (definition,) = {definitions[name] for name in names}
+    assert definition.endswith(" only.")
+
+
 def test_a_metric_has_its_function_s_documentation_and_a_name_of_its_own() -> None:
     @metric("of_this_test", "Of this test", "s", ("flow",))
     def described(window: object) -> None:

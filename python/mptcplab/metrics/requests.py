@@ -11,54 +11,35 @@ from typing import Literal
 
 import polars as pl
 
+from mptcplab.metrics.completion import DONE, count, register, times
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
 
 Kind = Literal["requests", "messages"]
-_DONE = pl.col("completion_ns").is_not_null()
-_MS = pl.col("completion_ns") * 1e-6
 
-
-@metric("requests", "Requests completed", "", ("flow",), digits=0)
-def requests(window: Window) -> pl.DataFrame:
-    """Requests that were sent in the window and whose response was complete before the end of the run."""
-    return _of(window, "requests", _DONE.sum())
-
-
-@metric("requests_open", "Requests outstanding", "", ("flow",), digits=0)
-def requests_open(window: Window) -> pl.DataFrame:
-    """Requests that were sent in the window and whose response was not complete at the end of the run."""
-    return _of(window, "requests", (~_DONE).sum())
-
-
-@metric("response_mean", "Response time, mean", "ms", ("flow",), digits=1)
-def response_mean(window: Window) -> pl.DataFrame:
-    """Mean time from a request to the last byte of its response at the client; of completed requests only."""
-    return _of(window, "requests", _MS.mean())
-
-
-@metric("response_p50", "Response time, median", "ms", ("flow",), digits=1)
-def response_p50(window: Window) -> pl.DataFrame:
-    """Median time from a request to the last byte of its response at the client; of completed requests only."""
-    return _of(window, "requests", _MS.quantile(0.5, "linear"))
-
-
-@metric("response_p95", "Response time, 95th percentile", "ms", ("flow",), digits=1)
-def response_p95(window: Window) -> pl.DataFrame:
-    """95th percentile of the time from a request to the last byte of its response; of completed requests only."""
-    return _of(window, "requests", _MS.quantile(0.95, "linear"))
-
-
-@metric("response_p99", "Response time, 99th percentile", "ms", ("flow",), digits=1)
-def response_p99(window: Window) -> pl.DataFrame:
-    """99th percentile of the time from a request to the last byte of its response; of completed requests only."""
-    return _of(window, "requests", _MS.quantile(0.99, "linear"))
-
-
-@metric("response_max", "Response time, maximum", "ms", ("flow",), digits=1)
-def response_max(window: Window) -> pl.DataFrame:
-    """Largest time from a request to the last byte of its response at the client; of completed requests only."""
-    return _of(window, "requests", _MS.max())
+register(
+    (
+        count(
+            "requests",
+            "Requests completed",
+            "Requests that were sent in the window and whose response was complete before the end of the run.",
+            DONE,
+        ),
+        count(
+            "requests_open",
+            "Requests outstanding",
+            "Requests that were sent in the window and whose response was not complete at the end of the run.",
+            ~DONE,
+        ),
+        *times(
+            "response",
+            "Response time",
+            "ms",
+            "from a request to the last byte of its response at the client; of completed requests only.",
+        ),
+    ),
+    lambda window, value: _of(window, "requests", value),
+)
 
 
 @metric("response_late", "Late responses", "%", ("flow",), digits=1)
@@ -71,46 +52,29 @@ def response_late(window: Window) -> pl.DataFrame:
     return _late(window, "requests")
 
 
-@metric("messages", "Messages completed", "", ("flow",), digits=0)
-def messages(window: Window) -> pl.DataFrame:
-    """Messages that were sent in the window and were delivered, or answered, before the end of the run."""
-    return _of(window, "messages", _DONE.sum())
-
-
-@metric("messages_open", "Messages outstanding", "", ("flow",), digits=0)
-def messages_open(window: Window) -> pl.DataFrame:
-    """Messages that were sent in the window and were not delivered, or not answered, at the end of the run."""
-    return _of(window, "messages", (~_DONE).sum())
-
-
-@metric("message_mean", "Message delay, mean", "ms", ("flow",), digits=1)
-def message_mean(window: Window) -> pl.DataFrame:
-    """Mean time from sending a message to its delivery, or to its answer if it has one; of completed ones only."""
-    return _of(window, "messages", _MS.mean())
-
-
-@metric("message_p50", "Message delay, median", "ms", ("flow",), digits=1)
-def message_p50(window: Window) -> pl.DataFrame:
-    """Median time from sending a message to its delivery, or to its answer if it has one; of completed ones only."""
-    return _of(window, "messages", _MS.quantile(0.5, "linear"))
-
-
-@metric("message_p95", "Message delay, 95th percentile", "ms", ("flow",), digits=1)
-def message_p95(window: Window) -> pl.DataFrame:
-    """95th percentile of the time from sending a message to its delivery, or to its answer; of completed ones only."""
-    return _of(window, "messages", _MS.quantile(0.95, "linear"))
-
-
-@metric("message_p99", "Message delay, 99th percentile", "ms", ("flow",), digits=1)
-def message_p99(window: Window) -> pl.DataFrame:
-    """99th percentile of the time from sending a message to its delivery, or to its answer; of completed ones only."""
-    return _of(window, "messages", _MS.quantile(0.99, "linear"))
-
-
-@metric("message_max", "Message delay, maximum", "ms", ("flow",), digits=1)
-def message_max(window: Window) -> pl.DataFrame:
-    """Largest time from sending a message to its delivery, or to its answer if it has one; of completed ones only."""
-    return _of(window, "messages", _MS.max())
+register(
+    (
+        count(
+            "messages",
+            "Messages completed",
+            "Messages that were sent in the window and were delivered, or answered, before the end of the run.",
+            DONE,
+        ),
+        count(
+            "messages_open",
+            "Messages outstanding",
+            "Messages that were sent in the window and were not delivered, or not answered, at the end of the run.",
+            ~DONE,
+        ),
+        *times(
+            "message",
+            "Message delay",
+            "ms",
+            "from sending a message to its delivery, or its answer if it has one; of completed ones only.",
+        ),
+    ),
+    lambda window, value: _of(window, "messages", value),
+)
 
 
 @metric("message_late", "Late messages", "%", ("flow",), digits=1)
@@ -131,7 +95,7 @@ def message_gap(window: Window) -> pl.DataFrame:
     """
     rows = _rows(window, "messages").with_columns(at=pl.col("t_ns") + pl.col("completion_ns")).sort(*FLOW, "at")
     began = pl.col("t_ns").is_between("t0", "t1", closed="left")
-    until_end = pl.when((~_DONE & began).any()).then(pl.col("end_ns").first() - pl.col("at").max())
+    until_end = pl.when((~DONE & began).any()).then(pl.col("end_ns").first() - pl.col("at").max())
     inside = pl.col("at").is_between("t0", "t1", closed="left")
     gap = pl.col("at").diff().filter(inside).max()
     found = rows.group_by(FLOW, maintain_order=True).agg(value=pl.max_horizontal(gap, until_end) * 1e-6)
@@ -147,7 +111,7 @@ def _late(window: Window, kind: Kind) -> pl.DataFrame:
     known = _sent(window, kind).drop_nulls("bound_ns")
     waited = pl.col("completion_ns").fill_null(pl.col("end_ns") - pl.col("t_ns"))
     is_late = waited > pl.col("bound_ns")
-    decided = known.filter(_DONE | is_late)
+    decided = known.filter(DONE | is_late)
     return decided.group_by(FLOW, maintain_order=True).agg(value=100 * is_late.mean())
 
 

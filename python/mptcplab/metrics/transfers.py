@@ -8,47 +8,34 @@ from __future__ import annotations
 
 import polars as pl
 
+from mptcplab.metrics.completion import DONE, count, register, times
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
 
-_DONE = pl.col("completion_ns").is_not_null()
-_SECONDS = pl.col("completion_ns") * 1e-9
-
-
-@metric("transfers", "Transfers completed", "", ("flow",), digits=0)
-def transfers(window: Window) -> pl.DataFrame:
-    """Transfers that began in the window and completed before the end of the run."""
-    return _of_transfers(window, _DONE.sum())
-
-
-@metric("transfers_open", "Transfers not completed", "", ("flow",), digits=0)
-def transfers_open(window: Window) -> pl.DataFrame:
-    """Transfers that began in the window and had not completed at the end of the run."""
-    return _of_transfers(window, (~_DONE).sum())
-
-
-@metric("transfer_mean", "Transfer time, mean", "s", ("flow",), digits=3)
-def transfer_mean(window: Window) -> pl.DataFrame:
-    """Mean time from a transfer's SYN to its last byte, delivered in order; of completed transfers only."""
-    return _of_transfers(window, _SECONDS.mean())
-
-
-@metric("transfer_p50", "Transfer time, median", "s", ("flow",), digits=3)
-def transfer_p50(window: Window) -> pl.DataFrame:
-    """Median time from a transfer's SYN to its last byte, delivered in order; of completed transfers only."""
-    return _of_transfers(window, _SECONDS.quantile(0.5, "linear"))
-
-
-@metric("transfer_p95", "Transfer time, 95th percentile", "s", ("flow",), digits=3)
-def transfer_p95(window: Window) -> pl.DataFrame:
-    """95th percentile of the time from a transfer's SYN to its last byte; of completed transfers only."""
-    return _of_transfers(window, _SECONDS.quantile(0.95, "linear"))
-
-
-@metric("transfer_p99", "Transfer time, 99th percentile", "s", ("flow",), digits=3)
-def transfer_p99(window: Window) -> pl.DataFrame:
-    """99th percentile of the time from a transfer's SYN to its last byte; of completed transfers only."""
-    return _of_transfers(window, _SECONDS.quantile(0.99, "linear"))
+register(
+    (
+        count(
+            "transfers",
+            "Transfers completed",
+            "Transfers that began in the window and completed before the end of the run.",
+            DONE,
+        ),
+        count(
+            "transfers_open",
+            "Transfers not completed",
+            "Transfers that began in the window and had not completed at the end of the run.",
+            ~DONE,
+        ),
+        *times(
+            "transfer",
+            "Transfer time",
+            "s",
+            "from a transfer's SYN to its last byte, delivered in order; of completed transfers only.",
+            maximum=False,
+        ),
+    ),
+    lambda window, value: _of_transfers(window, value),
+)
 
 
 @metric("media_rate", "Video bitrate", "Mbit/s", ("flow",))
@@ -79,7 +66,7 @@ def stall_time(window: Window) -> pl.DataFrame:
 def startup_delay(window: Window) -> pl.DataFrame:
     """Time from the flow's start to its first complete chunk, when the video begins, possibly before the window."""
     started = window.flow_events.filter(kind="flow_started").select(*FLOW, begun="t_ns")
-    first = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null(), transfer=0)
+    first = _rows(window).filter(DONE, pl.col("media_bps").is_not_null(), transfer=0)
     timed = first.join(started, on=FLOW, maintain_order="left")
     return timed.select(*FLOW, value=(pl.col("t_ns") + pl.col("completion_ns") - pl.col("begun")) * 1e-9)
 
@@ -96,7 +83,7 @@ def _of_transfers(window: Window, value: pl.Expr) -> pl.DataFrame:
 
 def _of_chunks(window: Window, value: pl.Expr) -> pl.DataFrame:
     """A value per video."""
-    chunks = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null())
+    chunks = _rows(window).filter(DONE, pl.col("media_bps").is_not_null())
     at = pl.col("t_ns") + pl.col("completion_ns")
     return chunks.filter(at.is_between("t0", "t1", closed="left")).group_by(FLOW, maintain_order=True).agg(value=value)
 
