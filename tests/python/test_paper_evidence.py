@@ -328,7 +328,10 @@ def test_the_readme_counts_the_stored_verdicts() -> None:
         row("D", OURS, "reproduced", "holds"),
     ]
     text = summary.block(LIBRARY, rows)
-    assert text.startswith("131 are the papers' claims, 32 are the lab's own, and 12 are contradictions")
+    counts = (
+        "There are 53 experiments and 175 claims. Of the claims, 131 are the papers', 32 are the lab's own, and 12 are"
+    )
+    assert text.startswith(counts)
     assert f"| {PAPERS} | 2 | 1 | 0 | 0 | 0 | 0 | 131 |" in text
     assert f"| {OURS} | 1 | 0 | 0 | 0 | 0 | 0 | 32 |" in text
     assert text.splitlines()[-3:] == [

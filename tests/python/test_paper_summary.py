@@ -23,12 +23,14 @@ def claim(name: str, origin: Any = "paper", kind: Any = "shape") -> Claim:
 
 
 def library(root: Path | None = None) -> Library:
-    """Two papers: three claims of theirs, two of ours, and one contradiction."""
+    """Two papers with five experiments: three claims of theirs, two of ours, and one contradiction."""
     claims = {
         "doe2024": (claim("A-1"), claim("A-2", "lab"), claim("A-3", kind="consistency"), claim("A-4", kind="number")),
         "roe2023": (claim("B-1"), claim("B-2", "lab", "consistency")),
     }
-    papers = {name: Paper(name, "", "", "", Path(name), {}, some) for name, some in claims.items()}
+    # Their names are all that the summary looks at.
+    experiments: dict[str, dict[str, Any]] = {"doe2024": dict.fromkeys("PQR"), "roe2023": dict.fromkeys("ST")}
+    papers = {name: Paper(name, "", "", "", Path(name), experiments[name], some) for name, some in claims.items()}
     return Library(papers, root)
 
 
@@ -50,8 +52,9 @@ ROWS = [
 # Under other choices B-1 is robust and A-1 is not.
 STUDY = Study({"A-1": Sensitivity(FAILS, (Answer("noise", "none", HOLDS),)), "B-1": Sensitivity(FAILS, ())})
 COUNTS = (
-    "3 are the papers' claims, 2 are the lab's own, and 1 are contradictions inside the papers; each group is counted "
-    "separately. A headline claim is one of a paper's main claims."
+    "There are 5 experiments and 6 claims. Of the claims, 3 are the papers', 2 are the lab's own, and 1 are "
+    "contradictions inside the papers; each group is counted separately. A headline claim is one of a paper's main "
+    "claims."
 )
 HEADS = "reproduced | refuted | open | inconsistent in the paper | by construction or calibrated | not testable"
 TABLE = f"""\

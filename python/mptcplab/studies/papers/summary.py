@@ -72,10 +72,11 @@ def stored_rows(library: Library) -> list[Row]:
 
 
 def block(library: Library, rows: Sequence[Row], study: Study | None = None) -> str:
-    """The text about the claims of all papers; `study` are their verdicts under other choices."""
+    """The text about the experiments and the claims of all papers; `study` are their verdicts under other choices."""
     groups = Counter(group_of_claim(claim) for paper in library.papers.values() for claim in paper.claims)
     parts = [
-        f"{groups[PAPERS]} are the papers' claims, {groups[OURS]} are the lab's own, and {groups[CONTRADICTIONS]} are "
+        f"There are {len(library.experiments)} experiments and {groups.total()} claims. Of the claims, "
+        f"{groups[PAPERS]} are the papers', {groups[OURS]} are the lab's own, and {groups[CONTRADICTIONS]} are "
         "contradictions inside the papers; each group is counted separately. A headline claim is one of a paper's main "
         "claims."
     ]
