@@ -144,6 +144,15 @@ def test_the_commands_that_install_are_those_of_the_check_of_the_wheel() -> None
     assert "docs/first-steps.md" in (ROOT / "packaging" / "wheel_check.sh").read_text()
 
 
+def test_first_steps_repeats_the_goodputs_of_its_first_table() -> None:
+    """The sentence once had the numbers of an earlier build."""
+    text = (DOCS / "first-steps.md").read_text(encoding="utf-8")
+    printed = [block.printed for block in blocks(text) if block.printed]
+    goodput = {tuple(line.split()[:2]): line.split()[2] for line in printed[0].splitlines() if "±" in line}
+    (item,) = re.findall(r"^- `reno` .*?(?=^- )", text, re.MULTILINE | re.DOTALL)
+    assert re.findall(r"([\d.]+) Mbit/s", item) == [goodput["reno", "mp"], goodput["reno", "tcp"]]
+
+
 # --- The numbers beside the playground -------------------------------------------------------------
 
 TABLE = re.compile(r"(?:```\{playground\} |<!-- playground )(\S+)(?:\n```| -->)\n\n((?:\|[^\n]*\n)+)")
