@@ -14,7 +14,7 @@ import { TOPOLOGIES, scenario } from "./topologies.js";
 
 const find = (id) => document.getElementById(id);
 
-// Lines by subflow, which differ without colours too. Each flow of a triangle has one colour, and its long way is dashed.
+// Lines by subflow, which differ without colours too. Each flow of a triangle has one colour, and its long path is dashed.
 const COLOURS = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--s7", "--s1"];
 const DASHES = [undefined, [7, 2], [2, 2], [8, 2, 2, 2], [4, 2], [8, 2, 2, 2, 2, 2], [1, 2], [12, 3]];
 // What a screen reader says waits until a slider stands still.

@@ -142,7 +142,7 @@ const CORNERS = ["N1", "N2", "N3"];
 
 const triangle = {
   title: "The triangle",
-  summary: "Three connections, each with a short and a long way.",
+  summary: "Three connections, each with a short and a long path.",
   question: "Three connections on a triangle, each with a one-hop and a two-hop path",
   settings: [
     { key: "rate1", group: "Links", label: "Rate of link 1", value: 12, ...RATE },
@@ -150,11 +150,11 @@ const triangle = {
     { key: "rate3", group: "Links", label: "Rate of link 3", value: 12, ...RATE },
     ...link("all", "Links", { delay: 25, loss: 0, queue: 100 }).map((one) => ({ ...one, label: `${one.label} of each` })),
   ],
-  facts: (v) => ({ Links: `Base RTT ${4 * v["all-delay"]} ms on both ways` }),
+  facts: (v) => ({ Links: `Base RTT ${4 * v["all-delay"]} ms on both paths` }),
   queues: ["link1", "link2", "link3"],
   labels: { link1: "link 1", link2: "link 2", link3: "link 3" },
   subflowLabel: (flow, index) => `${flow.replace("mp", "conn ")} ${["short", "long"][index]}`,
-  // If every connection kept to its short way.
+  // If every connection used only its short path.
   capacity: (v) => v.rate1 + v.rate2 + v.rate3,
   reference: () => null,
   body: (v) => {
@@ -166,7 +166,7 @@ const triangle = {
       const [one, next, last] = [0, 1, 2].map((step) => ((i + step) % 3) + 1);
       const end = CORNERS[(i + 1) % 3];
       return [
-        `# Connection ${one}: over link ${one}, or over links ${next} and ${last}. The first link gives both ways the same RTT.`,
+        `# Connection ${one}: over link ${one}, or over links ${next} and ${last}. The first link gives both paths the same RTT.`,
         tomlLink(`short${one}`, `S${one}`, corner, fast(v["all-delay"])),
         tomlLink(`long${one}`, `S${one}`, end, fast(0)),
         tomlLink(`end${one}`, end, `D${one}`, fast(0)),

@@ -163,10 +163,10 @@ ROWS = {
     "path 1": ("mp", "sf1"),
     "path 2": ("mp", "sf2"),
     "TCP 1": ("tcp-1", None),
-    "connection 1, short way": ("mp1", "sf1"),
-    "connection 1, long way": ("mp1", "sf2"),
-    "connection 2, long way": ("mp2", "sf2"),
-    "connection 3, long way": ("mp3", "sf2"),
+    "connection 1, short path": ("mp1", "sf1"),
+    "connection 1, long path": ("mp1", "sf2"),
+    "connection 2, long path": ("mp2", "sf2"),
+    "connection 3, long path": ("mp3", "sf2"),
     "all connections": (None, None),
 }
 COLUMN = re.compile(r"[AB]: (?P<cc>[\w-]+), (?P<what>Mbit/s|RTT in ms)")
