@@ -34,6 +34,7 @@ check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.[ch]
 check "Warnings of gcc" compile_c gcc
 check "Warnings of clang" compile_c clang
 check "Lints of Python" "$BIN/ruff" check --quiet examples python site tests
+check "Width of prose" "$BIN/python" scripts/prose.py
 check "Types of Python" "$BIN/mypy" --cache-dir target/mypy --no-error-summary
 check "Imports of Python" "$BIN/lint-imports" --no-logo --cache-dir target/import-linter
 if [ "${1:-}" != --but-cargo ]; then
