@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import kernel_program as k
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 import synthetic as s
 from command_line import lab
+from conftest import ROOT
 from scipy.stats import ttest_ind
 
 import mptcplab
@@ -707,6 +709,37 @@ def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: P
     assert f"Builds: `sim` {found.entries[1].builds['sim']}, " in text
     with pytest.raises(MptcplabError, match=r"not a scenario of the papers: .*d\.toml\n\nhint: did you mean "):
         matrix.measure(quick=True, scenarios=paths, engines=engines, only=[f"{tmp_path}/d.toml"])
+
+
+@pytest.mark.parametrize("folder", [".", "docs"])
+def test_the_page_keeps_its_other_sections_in_any_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """Before, entries had absolute names outside of the repository, and nothing of the page was found again."""
+    monkeypatch.chdir(ROOT / folder)
+    files = ("papers/kim2021/shared-60.toml", "papers/lubna2021/private-paths.toml")
+    monkeypatch.setattr(
+        "mptcplab.studies.papers.catalog.load",
+        lambda: SimpleNamespace(experiments={name: SimpleNamespace(scenario=ROOT / name) for name in files}),
+    )
+    row = matrix.Row("lia", "goodput", "mp", 3.5, 3.6, 2.9, None, 1, 1, Verdict.HOLDS)
+    first = matrix.Entry(files[0], Verdict.HOLDS, (row,), title="A", builds={"sim": "abc", "fluid": "def"})
+    former = matrix.Matrix(("sim", "fluid"), matrix.command_of(("sim", "fluid"), quick=True), (first,))
+    checkpoint = Store(tmp_path / "unfinished")
+
+    def measured() -> tuple[matrix.Entry, ...]:
+        engines = ("sim", "fluid")
+        only = ["lubna2021/private-paths.toml"]
+        return matrix.measure(quick=True, engines=engines, only=only, former=former, checkpoint=checkpoint).entries
+
+    kept, new = measured()
+    assert kept == first
+    assert (new.name, bool(new.evidence)) == (files[1], True)
+    assert f"mptcplab agree {files[1]} --engines" in new.command
+    # What an interrupted call left is found from another directory.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(matrix, "_entry", None)
+    assert measured() == (first, new)
 
 
 @pytest.mark.parametrize(

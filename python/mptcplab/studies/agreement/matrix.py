@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from mptcplab import bundle
 from mptcplab.capabilities import KERNEL, SIM, engine_of
 from mptcplab.cluster.connect import Cluster
 from mptcplab.engines.digests import engine_digest, python_digest
@@ -261,8 +262,18 @@ def _chosen(paths: Sequence[Path], only: Collection[str]) -> list[Path]:
 
 def _kept(path: Path, former: Matrix | None) -> Entry:
     """What an earlier page has of a scenario."""
-    entry = former.entry(path.as_posix()) if former is not None else None
-    return entry or Entry(path.as_posix(), Verdict.NOT_TESTABLE, reason="not run yet")
+    name = _name(path)
+    entry = former.entry(name) if former is not None else None
+    return entry or Entry(name, Verdict.NOT_TESTABLE, reason="not run yet")
+
+
+def _name(path: Path) -> str:
+    """The name of a scenario's entry, which is the same in every working directory: its path in the repository.
+
+    A file that is not in the repository has the path by which it was given.
+    """
+    file = path.resolve()
+    return (file.relative_to(bundle.root()) if file.is_relative_to(bundle.root()) else path).as_posix()
 
 
 @dataclass(frozen=True)
@@ -293,18 +304,18 @@ class _Runner:
             capacity=MOST_HOPS_PER_S,
         )
         for path, entry in new:
-            with self.announce(path.as_posix()):
+            with self.announce(_name(path)):
                 found[path] = entry
         for path in paths:
             if found[path].disturbed:
-                with self.announce(f"{path.as_posix()}, alone") as progress:
+                with self.announce(f"{_name(path)}, alone") as progress:
                     found[path] = self._measured(path, self.jobs, progress)
         return [found[path] for path in paths]
 
     def _measured(self, path: Path, jobs: int, progress: Progress | None) -> Entry:
         lasting = None
         if self.machine_runs is not None and not _has_real_time(self.engines):
-            lasting = self.machine_runs / path.as_posix().replace("/", "-")
+            lasting = self.machine_runs / _name(path).replace("/", "-")
         if self.checkpoint is None:
             return _entry(path, self.size, self.engines, jobs, progress, self.cluster, lasting)
         # Computed first, because a file may change while it is run.
@@ -320,7 +331,7 @@ class _Runner:
         """The entry that an earlier run left of a scenario."""
         if self.checkpoint is None or not self.checkpoint.has(digest := self._digest(path)):
             return None
-        with self.announce(f"{path.as_posix()}, measured before"):
+        with self.announce(f"{_name(path)}, measured before"):
             return Entry.from_dict(self.checkpoint.record(digest))
 
     def _digest(self, path: Path) -> str:
@@ -332,7 +343,7 @@ class _Runner:
             runs = str(error)
         engines = [engine_digest(engine) for engine in self.engines]
         own = python_digest(*_DECIDING)
-        return digest_of(path.as_posix(), runs, asdict(self.size), engines, algorithm_digests(), own)
+        return digest_of(_name(path), runs, asdict(self.size), engines, algorithm_digests(), own)
 
 
 def _size(engines: Iterable[str], quick: bool) -> Size:
@@ -387,7 +398,7 @@ def _entry(
     lasting: Path | None = None,
 ) -> Entry:
     """Run one scenario; `lasting` is where the runs of emulated machines stay."""
-    name, title = path.as_posix(), ""
+    name, title = _name(path), ""
     words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
 
     def untested(reason: str, *, disturbed: bool = False, kernels: tuple[str, ...] = ()) -> Entry:
