@@ -10,12 +10,14 @@ from typing import Any
 from mptcplab._core import EngineError, MptcplabError, OutputError, ScenarioError
 
 __all__ = [
+    "REFUSALS",
     "DamagedResultWarning",
     "EngineError",
     "LeftoverWarning",
     "MixedResultsWarning",
     "MptcplabError",
     "OutputError",
+    "RefusedError",
     "ResultsError",
     "ScenarioError",
     "UnfinishedError",
@@ -32,6 +34,14 @@ class LeftoverWarning(UserWarning):
 
 class MixedResultsWarning(UserWarning):
     """Results that are joined were not made by the same build."""
+
+
+class RefusedError(EngineError):
+    """The engine works here, but it cannot do what a run asks for."""
+
+
+# What says that an engine cannot run this, but may run something else: a study goes on with its other runs.
+REFUSALS = (RefusedError, ScenarioError)
 
 
 class ResultsError(MptcplabError):

@@ -24,7 +24,7 @@ import mptcplab
 from mptcplab import cli
 from mptcplab.capabilities import KERNEL
 from mptcplab.engines import kernel
-from mptcplab.errors import EngineError, MptcplabError, ScenarioError
+from mptcplab.errors import EngineError, MptcplabError, RefusedError, ScenarioError
 from mptcplab.metrics import emulation
 from mptcplab.metrics.differences import differences, of_means
 from mptcplab.report.html import command
@@ -677,6 +677,22 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     text = written[0].read_text()
     assert "1 of 3 scenarios ran on both engines" in text
     assert "refused: " in text
+
+
+def test_the_matrix_tells_what_an_engine_refuses_from_its_failure(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, an engine that was killed had "refused" the scenario, and the page said so."""
+    errors: list[Exception] = [RefusedError("run 3: too steep\n\nhint: less"), EngineError("signal 9 ended it")]
+
+    def run(*_: Any, **__: Any) -> Results:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(matrix.Sweep, "run", run)
+    found = matrix.measure(quick=True, scenarios=[scenario], engines=("sim", "fluid"))
+    assert [entry.reason for entry in found.entries] == ["refused: run 3: too steep"]
+    with pytest.raises(EngineError, match="signal 9 ended it"):
+        matrix.measure(quick=True, scenarios=[scenario], engines=("sim", "fluid"))
 
 
 def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from mptcplab.cluster.tasks import Result
-from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.errors import EngineError, RefusedError, ScenarioError
 from mptcplab.study import elsewhere, execute
 from mptcplab.study.cell import Cell, RunSpec
 from mptcplab.study.elsewhere import Order
@@ -293,7 +293,7 @@ def remote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Remote]:
     other = Store(tmp_path / "other")
     other.prepare()
     other.put("balia", {"by": "a worker"}, values=TABLE)
-    Remote.results_of = {"balia": Result(other.files()), "wvegas": Result(None, EngineError("no such rule"))}
+    Remote.results_of = {"balia": Result(other.files()), "wvegas": Result(None, RefusedError("no such rule"))}
     Remote.made = []
     monkeypatch.setattr(elsewhere.tasks, "Tasks", Remote)
     return Remote
@@ -329,6 +329,17 @@ def test_an_order_has_all_that_a_worker_needs(store: Store, remote: type[Remote]
         ([one], {"wvegas": "no such rule"}),
         ([replace(one, digest="balia")], {}),
     ]
+
+
+def test_an_error_of_a_worker_that_refuses_nothing_is_raised(
+    store: Store, remote: type[Remote], scenario: Path
+) -> None:
+    remote.results_of["wvegas"] = Result(None, EngineError("the disk of a worker is full"))
+    cluster: Any = object()
+    one = Executor(lambda cell: replace(spec(cell), scenario=scenario), "sim", store, 1, None, cluster=cluster)
+    with pytest.raises(EngineError, match="the disk of a worker is full"):
+        one.make(Cell("X", label) for label in ("wvegas", "olia"))
+    assert not one.outcome.refused
 
 
 def test_a_worker_makes_what_this_machine_would(tmp_path: Path, scenario: Path) -> None:

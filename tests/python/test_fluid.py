@@ -20,6 +20,7 @@ from mptcplab.engines.fluid.cubic import Cubic
 from mptcplab.engines.fluid.engine import Solver
 from mptcplab.engines.fluid.equations import Model
 from mptcplab.engines.fluid.graph import Graph
+from mptcplab.errors import RefusedError
 from mptcplab.results import Results
 
 SCENARIOS = ROOT / "scenarios"
@@ -414,6 +415,14 @@ def test_what_the_equations_cannot_describe_is_refused_with_its_line(tmp_path: P
     with pytest.raises(mptcplab.ScenarioError, match=r"scenario\.toml" + message + r"(.|\n)*hint: "):
         mptcplab.run(path, engine="fluid", out=tmp_path / "o")
     assert not (tmp_path / "o").exists()
+
+
+def test_equations_without_progress_are_refused_with_the_run(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrate, "_MAX_EVALUATIONS", 7)
+    with pytest.raises(RefusedError, match=r"^run 0 \(cc = reno, repetition 0\): .* make no progress: 7 evaluations"):
+        mptcplab.run(scenario, "reno", 1, engine="fluid", duration="2 s", out=tmp_path / "out")
 
 
 def test_what_the_fluid_refuses_is_told_before_the_simulator_runs(tmp_path: Path) -> None:

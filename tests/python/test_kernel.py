@@ -24,6 +24,7 @@ from command_line import lab
 import mptcplab
 from mptcplab import api
 from mptcplab.engines import kernel
+from mptcplab.errors import EngineError, RefusedError, ScenarioError
 
 # Simulates, and labels the result as the kernel's. The file `behaviour` beside it says what else it does.
 FAKE = '''\
@@ -273,6 +274,23 @@ def test_an_error_of_the_program_is_raised_with_its_hint(fake: Fake, scenario: P
     fake.behave(error="error: no BTF")
     with pytest.raises(mptcplab.EngineError, match=r"^no BTF$"):
         mptcplab.run(scenario, engine="kernel")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("{file}:9:1: scheduler: no", ScenarioError),
+        ("{file} does not compile for the kernel", ScenarioError),
+        ("command line: tcp.cwnd_clamp: 90 packets", ScenarioError),
+        ("the kernel refused spin as mpl_3f_2: infinite loop detected", RefusedError),
+        ("the kernel refused the tracer: no memory", EngineError),
+        ("the kernel has no type information", EngineError),
+    ],
+)
+def test_what_cannot_be_run_as_written_differs_from_a_machine_that_cannot_run_it(said: str, kind: type) -> None:
+    found = kernel.failure(f"warning: slow\nerror: {said.format(file='x.toml')}\n\nhint: wait\n", 2, "x.toml")
+    assert type(found) is kind
+    assert str(found) == f"{said.format(file='x.toml')}\n\nhint: wait"
 
 
 def test_a_program_that_ends_without_a_message_is_an_error(fake: Fake, scenario: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from mptcplab import api
-from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.errors import EngineError, RefusedError, ScenarioError, UnfinishedError
 from mptcplab.results import Results
 from mptcplab.study import sweeps
 from mptcplab.study.cell import RunSpec
@@ -101,7 +102,7 @@ def test_what_is_refused_is_told_and_does_not_keep_others_from_running(store: St
     assert store.digests() == ["a", "c"]
 
 
-@pytest.mark.parametrize("error", [EngineError("no kernel"), ScenarioError("no such link")])
+@pytest.mark.parametrize("error", [RefusedError("no such rule"), ScenarioError("no such link")])
 def test_the_reason_of_a_refusal_is_the_error_of_the_engine(
     store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -110,6 +111,39 @@ def test_the_reason_of_a_refusal_is_the_error_of_the_engine(
 
     monkeypatch.setattr(sweeps, "run", run)
     assert run_sweep([Task("a", SPEC, 1.0)], "fluid", store) == {"a": str(error)}
+
+
+def test_what_is_beyond_the_simulator_is_a_refusal_and_what_breaks_it_is_none(
+    store: Store, short: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = (("flows.tcp.traffic", '{ size = "40 kB", arrivals = "9000 / s" }'), ("flows.tcp.start", '"0 s"'))
+    tasks = [Task("a", replace(short, settings=(*short.settings, *many)), 1.0), Task("b", short, 2.0)]
+    refused = run_sweep(tasks, "sim", store)
+    assert list(refused) == ["a"]
+    assert re.match(r"run 0 \(repetition 0\): flows.tcp: more than \d+ transfers are under way", refused["a"])
+
+    def broken(*_: Any) -> None:
+        raise EngineError("run 0 (cc = olia, repetition 0): the simulator broke: no such packet")
+
+    monkeypatch.setattr("mptcplab._core.run_scratch", broken)
+    with pytest.raises(EngineError, match="the simulator broke: no such packet"):
+        run_sweep(tasks, "sim", store)
+
+
+@pytest.mark.parametrize("error", [EngineError("no kernel; signal 9 ended it"), UnfinishedError("run 2 broke", None)])
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_engine_that_fails_has_refused_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception, size: int
+) -> None:
+    """Before, a crash was a refusal, so that claims were "not testable" and the command ended as if all were well."""
+
+    def run(*_: Any, **__: Any) -> Results:
+        raise error
+
+    monkeypatch.setattr(sweeps, "run", run)
+    tasks = [Task("a", SPEC, 1.0), Task("b", replace(SPEC, cc="lia"), 3.0)]
+    with pytest.raises(type(error), match=str(error)):
+        run_sweep(tasks[:size], "fluid", store)
 
 
 def test_another_engine_is_asked_for_one_call_with_its_algorithms(

@@ -37,7 +37,7 @@ from mptcplab.engines.vm import (
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome
 from mptcplab.engines.vm.prepared import Preparation
-from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError
+from mptcplab.errors import EngineError, MptcplabError, RefusedError, ScenarioError, UnfinishedError
 from mptcplab.study.cell import engine_digest
 from mptcplab.sweep import parse_engines
 from mptcplab.trace import machines
@@ -227,6 +227,14 @@ def test_a_scenario_that_the_program_refuses_is_named_as_the_user_wrote_it(
     assert str(refused.value) == f"{scenario}:14: links.A.loss: too much\n\nhint: less"
     assert not out.exists()
     assert emulated.closed == 1
+
+
+def test_an_algorithm_that_a_machine_s_kernel_refuses_is_a_refusal(emulated: Machines, scenario: Path) -> None:
+    said = "the kernel refused reno as mpl_2b_1: Invalid argument"
+    emulated.failures = {3: Outcome(2, f"error: {said}\n", "", 0, 0.0)}
+    with pytest.raises(RefusedError) as refused:
+        mptcplab.run(scenario, engine="vm", **SHORT)
+    assert str(refused.value) == f"run 3 (cc = reno, repetition 1) on {RELEASES['trixie-backports']}: {said}"
 
 
 def test_runs_before_a_failure_are_kept(emulated: Machines, scenario: Path, tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def run(
     with Tasks(cluster, make, lambda batch: batch.key) as tasks:
         tasks.add(batches)
         for batch, result in tasks.results():
-            if result.refused is not None:
-                raise result.refused
+            if result.error is not None:
+                raise result.error
             assert result.files is not None
             with writing(f"write to {place}", "make room there, or choose another --out"):
                 kept.add(place, result.files)

@@ -36,7 +36,7 @@ class Result:
     """The files of a result, or the error of the scenario or the engine."""
 
     files: Files | None
-    refused: MptcplabError | None = None
+    error: MptcplabError | None = None
 
 
 class Tasks(Generic[A]):
@@ -157,7 +157,7 @@ class Tasks(Generic[A]):
             self._again(attempt)
             return
         result = self._result(future, key)
-        if result.files is None and result.refused is None:
+        if result.files is None and result.error is None:
             assert self._cluster.store is not None
             files = self._cluster.store.get(key)
             if files is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from os import fspath
 from pathlib import Path
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.errors import EngineError
+from mptcplab.errors import EngineError, RefusedError
 
 Progress = Callable[[int, int, float, float], None]
 
@@ -32,10 +33,10 @@ def run(
     """
     try:
         _core.run(scenario, fspath(place), overrides, jobs, progress, _listed(only), list(digests), low_priority)
-    except EngineError:
+    except EngineError as error:
         # The same with the line of the file, where it is a setting.
         reject_unsupported(scenario, overrides)
-        raise
+        raise _of_kind(error) from None
 
 
 def run_scratch(scenario: str, directory: Path, overrides: Sequence[str]) -> None:
@@ -45,10 +46,10 @@ def run_scratch(scenario: str, directory: Path, overrides: Sequence[str]) -> Non
     """
     try:
         _core.run_scratch(scenario, fspath(directory), list(overrides), 1)
-    except EngineError:
+    except EngineError as error:
         for one in overrides:
             reject_unsupported(scenario, one)
-        raise
+        raise _of_kind(error) from None
 
 
 def reject_unsupported(scenario: str, overrides: str) -> None:
@@ -57,6 +58,16 @@ def reject_unsupported(scenario: str, overrides: str) -> None:
     for refused in (check(flow) for flow in flows for check in (_kernels_own, _groups_of_other_schedulers)):
         if refused is not None:
             _core.reject_settings(scenario, overrides, json.dumps([refused]))
+
+
+def _of_kind(error: EngineError) -> EngineError:
+    """The same error, as a refusal where the simulator says that it cannot do what a run asks for, and did not break.
+
+    Both name the run.
+    """
+    text = str(error)
+    refused = re.match(r"run \d+ \(", text) is not None and "): the simulator broke: " not in text
+    return RefusedError(text) if refused else error
 
 
 def _kernels_own(flow: Mapping[str, Any]) -> dict[str, object] | None:

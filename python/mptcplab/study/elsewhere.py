@@ -9,6 +9,7 @@ from pathlib import Path
 from mptcplab.cluster import tasks
 from mptcplab.cluster.connect import Cluster
 from mptcplab.cluster.inputs import Inputs, other_work
+from mptcplab.errors import REFUSALS
 from mptcplab.scratch import Scratch
 from mptcplab.study.store import Store
 from mptcplab.study.sweeps import Task, run_together
@@ -38,11 +39,13 @@ class Tasks:
         self._tasks.add((self._order(task) for sweep in sweeps for task in sweep), first=first)
 
     def results(self) -> Iterator[tuple[list[Task], dict[str, str]]]:
-        """Every cell, stored, or with the reason of a refusal by its digest."""
+        """Every cell, stored, or with the reason of a refusal by its digest; raises any other error of a worker."""
         for order, result in self._tasks.results():
             if result.files is not None:
                 self._store.take_over(result.files)
-            yield [order.task], {} if result.refused is None else {order.task.digest: str(result.refused)}
+            if result.error is not None and not isinstance(result.error, REFUSALS):
+                raise result.error
+            yield [order.task], {} if result.error is None else {order.task.digest: str(result.error)}
 
     def _order(self, task: Task) -> Order:
         return Order(task, self._engine, Inputs.of(task.spec.scenario, task.spec.overrides().to_json()))

@@ -14,7 +14,7 @@ import polars as pl
 
 from mptcplab.capabilities import SIM, engine_of
 from mptcplab.engines import sim
-from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.errors import REFUSALS
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides
 from mptcplab.scratch import Scratch
@@ -81,11 +81,12 @@ def _of_size(tasks: Iterable[Task], work: float) -> list[list[Task]]:
 def run_sweep(sweep: Sequence[Task], engine: str, store: Store, stop: Event | None = None) -> dict[str, str]:
     """Run one sweep and store its results; return why the engine refused a digest.
 
-    A kernel's runs end with `KeyboardInterrupt` as soon as `stop` is set, because Ctrl-C reaches the main thread only.
+    Other errors, such as a run that ended early, are raised: they say nothing about what the engine can do. A kernel's
+    runs end with `KeyboardInterrupt` as soon as `stop` is set, because Ctrl-C reaches the main thread only.
     """
     try:
         run_together(sweep, engine, store, stop)
-    except (ScenarioError, EngineError) as error:
+    except REFUSALS as error:
         if len(sweep) == 1:
             return {sweep[0].digest: str(error)}
         refused: dict[str, str] = {}

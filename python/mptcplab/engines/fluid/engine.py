@@ -91,7 +91,7 @@ class Solver:
             except EngineError as error:
                 # Named as in the simulator, so that users find the run in their sweep.
                 axes = "".join(f"{key} = {value}, " for key, value in run["axes"].items())
-                raise EngineError(f"run {run['run']} ({axes}repetition {run['rep']}): {error}") from error
+                raise type(error)(f"run {run['run']} ({axes}repetition {run['rep']}): {error}") from error
         return self._last[1]
 
     def _solve(self, run: dict[str, Any]) -> Solved:

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from mptcplab.engines.fluid.conditions import Conditions, changes_s, conditions
 from mptcplab.engines.fluid.equations import LEAST_PKTS, Model
 from mptcplab.engines.fluid.network import Array
-from mptcplab.errors import EngineError, with_hint
+from mptcplab.errors import EngineError, RefusedError, with_hint
 
 # Relative error per step, and absolute errors that do not matter: of a window in packets, of a queue in bytes.
 _RELATIVE = 1e-5
@@ -66,7 +66,7 @@ class Counter:
         """The signature that solvers need; the equations do not depend on the time."""
         self.count += 1
         if self.count > _MAX_EVALUATIONS:
-            raise EngineError(
+            raise RefusedError(
                 with_hint(
                     f"the fluid's equations make no progress: {_MAX_EVALUATIONS} evaluations",
                     "the simulator runs the scenario: leave --engine fluid out",

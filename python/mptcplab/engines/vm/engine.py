@@ -170,7 +170,7 @@ class _Sweep:
             error = program.failure(_on_this_side(outcome.stderr, self.scenario), outcome.code, self.scenario)
         if isinstance(error, ScenarioError):
             raise error
-        raise EngineError(f"run {position} ({self._label(position)}) on {self.kernel.release}: {error}")
+        raise type(error)(f"run {position} ({self._label(position)}) on {self.kernel.release}: {error}")
 
     def keep(self, position: int, trace: Path, outcome: Outcome, place: Path) -> None:
         """Add the trace of a run to the directory `place`."""

@@ -18,7 +18,7 @@ from mptcplab import bundle
 from mptcplab.capabilities import KERNEL, SIM, engine_of
 from mptcplab.cluster.connect import Cluster
 from mptcplab.engines.digests import engine_digest, python_digest
-from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError, with_hint
+from mptcplab.errors import REFUSALS, EngineError, MptcplabError, ScenarioError, UnfinishedError, with_hint
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
@@ -222,7 +222,7 @@ def measure(
     What is in `checkpoint` is not run again, and what is measured goes there at once; the caller clears it in the end.
     Runs of emulated machines stay in `machine_runs`, from where later calls take those that would be the same.
     With `only`, just the scenarios of these names are run; the entries of the others are those of `former`.
-    Raises `EngineError` if an engine cannot run here at all; what it refuses of one scenario is an entry.
+    Raises `EngineError` if an engine cannot run here at all, or fails; what it refuses of one scenario is an entry.
     """
     parse_engines(engines)
     paths = _of_papers() if scenarios is None else list(scenarios)
@@ -434,7 +434,7 @@ def _entry(
         found = judged(runs)
     except UnfinishedError as error:
         return untested(f"not counted: {_first_line(error)}", disturbed=True)
-    except (ScenarioError, EngineError) as error:
+    except REFUSALS as error:
         return untested(f"refused: {_first_line(error)}")
     rows, kernels, problems = _rows(found), _kernels(found), found.results.excluded_runs
     if not rows:
