@@ -133,8 +133,34 @@ def test_a_long_time_series_has_the_mean_of_the_samples_around_each_of_400_point
     assert found["t_s"].to_list() == pytest.approx([0.0, step_s, 3 * step_s])
     assert found["cwnd"].to_list() == pytest.approx([30.0, 7.5, 9.0])
     assert found["srtt"].to_list() == pytest.approx([3.0, 5.5, 4.0])
-    # What arrived by the last sample of each point, less what had by that of the point before: 375, 375 and 750 kB.
-    assert found["throughput"].to_list() == pytest.approx([3 / step_s, 3 / step_s, 6 / step_s])
+    # What arrived by the last sample of each point, less what had by that of the point before, over the time between
+    # these samples: 375 kB in 2.5 s, 375 kB in 3 s and 750 kB in 5.5 s.
+    assert found["throughput"].to_list() == pytest.approx([1.2, 1.0, 6 / 5.5])
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "sample_ms", "points"),
+    [
+        # Steps of 30 ms: before, the last point had one of three samples and a third of the throughput.
+        (12, 10, 401),
+        # Steps of 250 ms: before, points with three and with two samples alternated.
+        (100, 100, 401),
+    ],
+)
+def test_a_constant_throughput_is_the_same_at_all_points(
+    tmp_path: Path, duration_s: float, sample_ms: float, points: int
+) -> None:
+    """10 and 4 kB per sample."""
+    rows = [
+        sampled(number * sample_ms / 1e3, *names, 9, 8_000, number * size)
+        for number in range(round(duration_s * 1e3 / sample_ms) + 1)
+        for names, size in ((("mp", "sf1"), 10_000), (("mp", "sf2"), 4_000))
+    ]
+    run = synthetic.run_row(0, synthetic.resolved(LINKS, [MP], duration_s=duration_s), sample_ms=sample_ms)
+    found = measure.time_series(results(tmp_path, [run], subflow=rows), 0)
+    for name, size in (("sf1", 10_000), ("sf2", 4_000)):
+        throughput = found.filter(subflow=name)["throughput"].to_list()
+        assert throughput == pytest.approx([8 * size / (1e3 * sample_ms)] * points)
 
 
 # Records

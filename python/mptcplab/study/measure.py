@@ -46,24 +46,27 @@ def metric_values(
 
 
 def time_series(results: Results, run: int) -> pl.DataFrame:
-    """One run over time: t_s, flow, subflow, cwnd (packets), srtt (ms), throughput (Mbit/s) of every subflow."""
+    """One run over time: t_s, flow, subflow, cwnd (packets), srtt (ms), throughput (Mbit/s) of every subflow.
+
+    A point has the means of its samples. The throughput is the mean from the last sample of the point before, or from
+    the beginning of the run, to that of its own: samples need not divide the distance of points, and at the end of a
+    run is a point with one sample only.
+    """
     duration = results.runs.filter(run=run)["duration_ns"].item()
     step = max(duration // _POINTS, results.runs.filter(run=run)["sample_ns"].item() or 1)
     at = (pl.col("t_ns") // step).alias("at")
-    wire = pl.col("rx_wire_bytes").cast(pl.Float64)
+    wire, time = pl.col("rx_wire_bytes").cast(pl.Float64), pl.col("t_ns").cast(pl.Float64)
     return (
         results.scan("subflow")
         .filter(pl.col("run") == run)
         .select("t_ns", pl.col("flow", "subflow").cast(pl.String), "cwnd_pkts", "srtt_us", "rx_wire_bytes")
         .sort("flow", "subflow", "t_ns")
         .group_by("flow", "subflow", at, maintain_order=True)
-        .agg(cwnd=pl.col("cwnd_pkts").mean(), srtt=pl.col("srtt_us").mean() / 1e3, bytes=wire.last())
-        .with_columns(
-            t_s=(pl.col("at") * step) / _NS,
-            throughput=(pl.col("bytes") - pl.col("bytes").shift(1, fill_value=0.0)).over("flow", "subflow")
-            * 8e3
-            / step,
-        )
+        .agg(cwnd=pl.col("cwnd_pkts").mean(), srtt=pl.col("srtt_us").mean() / 1e3, bytes=wire.last(), ns=time.last())
+        .with_columns(pl.col("bytes", "ns") - pl.col("bytes", "ns").shift(1, fill_value=0.0).over("flow", "subflow"))
+        # What has arrived at time 0 has no time in which it arrived.
+        .with_columns(ns=pl.when(pl.col("ns") > 0).then("ns").otherwise(step))
+        .with_columns(t_s=(pl.col("at") * step) / _NS, throughput=pl.col("bytes") * 8e3 / pl.col("ns"))
         .select("t_s", "flow", "subflow", "cwnd", "srtt", "throughput")
         .collect()
     )
