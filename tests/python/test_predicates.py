@@ -475,6 +475,19 @@ def test_what_is_decided_together_is_as_sure_as_the_fewest_repetitions() -> None
     assert evaluated("1 < 2").repetitions == 1
 
 
+def test_the_order_of_the_parts_of_a_predicate_does_not_matter() -> None:
+    """Before, a comparison took the smallest number of repetitions that had been read until then."""
+    values = {"a": np.linspace(-3, 4, 30) ** 3, "b": np.array([2.0, 5.0, 1.5])}
+
+    def intervals(text: str) -> dict[str, tuple[object, ...]]:
+        found = evaluate(parse(text), lambda _, keys: values[keys["cc"]], DOMAIN)
+        return {fact.left: (fact.margin, fact.low, fact.high, fact.left_value) for fact in found.facts}
+
+    first, second = intervals("r{cc=a} > 0.3 and r{cc=b} > 1"), intervals("r{cc=b} > 1 and r{cc=a} > 0.3")
+    assert first == second
+    assert len(first) == 2
+
+
 def test_facts_are_the_comparisons_with_their_sides() -> None:
     first, second, word, names, equal = evaluated(
         "1 < flat{} < 7.5 and 'u' == 'v' or argmax_cc(x{cc=*}, over=[a,b]) == 'a' or equiv(x{cc=c} + 0, 4, 0.125)"

@@ -110,10 +110,11 @@ def evaluate(
     computed in those that they have in common, which are the first.
     """
     rule = rule or Rule()
-    evaluator = _Evaluator(lookup, domain, tolerance, sized=rule.allowance > 0, in_common=in_common)
+    # What different numbers of repetitions decide together is as sure as the smallest of them makes it. That is known
+    # only when all metrics were read, and all comparisons need it.
+    count = _fewest_repetitions(tree, lookup, domain, in_common=in_common)
+    evaluator = _Evaluator(lookup, domain, tolerance, count, sized=rule.allowance > 0, in_common=in_common)
     whole = evaluator.of(tree, {})
-    # What different numbers of repetitions decide together is as sure as the smallest of them makes it.
-    count = min(evaluator.repetitions, default=1)
     facts = tuple(one.fact(rule, whole, count) for one in evaluator.compared)
     held = rule.interval(whole, whole, count).value >= 0
     return Evaluation(whole, held, count, rule.decide(whole, count), facts)
@@ -139,7 +140,14 @@ class _Compared:
 
 def look_up(tree: Tree[Token], lookup: Lookup, domain: Domain) -> None:
     """Look up all that a predicate asks for, and decide nothing."""
-    _Evaluator(lookup, domain, None, rows=_SAMPLE).of(tree, {})
+    _fewest_repetitions(tree, lookup, domain)
+
+
+def _fewest_repetitions(tree: Tree[Token], lookup: Lookup, domain: Domain, *, in_common: bool = False) -> int:
+    """The smallest number of repetitions among the metrics of a predicate; 1 where it has none."""
+    evaluator = _Evaluator(lookup, domain, None, rows=_SAMPLE, in_common=in_common)
+    evaluator.of(tree, {})
+    return min(evaluator.repetitions, default=1)
 
 
 def value(tree: Tree[Token], lookup: Lookup, domain: Domain) -> float | str:
@@ -155,6 +163,8 @@ class _Evaluator:
     lookup: Lookup
     domain: Domain
     tolerance: float | None
+    # The number of repetitions on which all comparisons are decided.
+    count: int = 1
     # Whether the size of differences' terms matters.
     sized: bool = False
     # Rows of the resamples that are looked at; None stands for all.
@@ -226,7 +236,7 @@ class _Evaluator:
                 pairs = ((part, outside) if side is inside else (inside, part) for part in side.parts)
                 every = side.largest == all_of_largest
                 return Joint([self._at_least(*pair, strict=strict) for pair in pairs], every)
-        return Margin.between(inside, outside, min(self.repetitions, default=1), strict=strict, terms=self.terms)
+        return Margin.between(inside, outside, self.count, strict=strict, terms=self.terms)
 
     def _between(self, value: Any, low: Any, high: Any) -> Statement:
         return Joint([self._at_least(value, low), self._at_least(high, value)], every=True)
