@@ -290,7 +290,7 @@ def _own_directory(directory: Path, text: str) -> Iterator[Path]:
                 directory.rmdir()
 
 
-def _locked(directory: Path) -> int:
+def _locked(directory: Path, patience_s: float = _PATIENCE_S) -> int:
     """The open directory, which no other process has locked; it is created if necessary."""
     while True:
         with writing(f"create {directory}", "choose another --out"):
@@ -299,7 +299,7 @@ def _locked(directory: Path) -> int:
                 lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             except FileNotFoundError:
                 continue
-        if not _lock(lock, fcntl.LOCK_EX, _PATIENCE_S):
+        if not _lock(lock, fcntl.LOCK_EX, patience_s):
             os.close(lock)
             hint = "wait until it has ended, or choose another --out"
             raise OutputError(with_hint(f"another run is writing to {result_of(directory)}", hint))
@@ -311,13 +311,13 @@ def _locked(directory: Path) -> int:
 
 
 @contextmanager
-def only_writer(directory: Path) -> Iterator[None]:
+def only_writer(directory: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     """Keep other commands from writing to a directory. It is created if necessary, and removed if it stays empty.
 
-    Raises `OutputError` if another command writes there.
+    Raises `OutputError` if another command writes there for longer than `patience_s`.
     """
     is_new = not directory.exists()
-    lock = _locked(directory)
+    lock = _locked(directory, patience_s)
     try:
         yield
     finally:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mptcplab.errors import MptcplabError
+from mptcplab.kept import only_writer
 from mptcplab.studies.papers import catalog, sensitivity, summary
 from mptcplab.studies.papers.choices import Choice, bottlenecks, choices, one_per_axis
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.planner import Planner
+from mptcplab.studies.papers.report import write_sensitivity
 from mptcplab.studies.papers.reproduce import reproduce
 from mptcplab.studies.papers.sensitivity import Answer, Sensitivity, SensitivityStudy, Study
 from mptcplab.study.cell import Cell
@@ -255,6 +260,36 @@ def test_a_study_is_stored_and_another_papers_claims_stay(tmp_path: Path) -> Non
     sensitivity.write(second, path)
     assert sensitivity.read(path).claims == {**first.claims, **second.claims}
     assert sensitivity.read(tmp_path / "none.json") == Study()
+
+
+def test_reproductions_that_end_together_keep_each_others_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, one that had read the file of the documentation did not see what another one wrote meanwhile."""
+    read, docs = sensitivity.read, tmp_path / "docs"
+
+    def read_slowly(path: Path) -> Study:
+        found = read(path)
+        time.sleep(0.4)
+        return found
+
+    def write(name: str, verdict: Verdict) -> None:
+        study = Study({name: Sensitivity(verdict, answers(verdict))})
+        write_sensitivity([SimpleNamespace(sensitivity=study)], tmp_path / name, docs)  # type: ignore[list-item]
+
+    monkeypatch.setattr(sensitivity, "read", read_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, "A-1", HOLDS), pool.submit(write, "B-2", FAILS)]:
+            done.result()
+    assert set(read(docs / "sensitivity.json").claims) == {"A-1", "B-2"}
+    assert set(read(tmp_path / "A-1" / "sensitivity.json").claims) == {"A-1"}
+
+
+def test_the_documentation_may_be_where_the_results_are(tmp_path: Path) -> None:
+    study = Study({"A-1": Sensitivity(HOLDS, ())})
+    with only_writer(tmp_path):
+        write_sensitivity([SimpleNamespace(sensitivity=study)], tmp_path, tmp_path / ".")  # type: ignore[list-item]
+    assert sensitivity.read(tmp_path / "sensitivity.json") == study
 
 
 def test_a_stored_study_has_a_line_per_value_and_its_number_of_repetitions(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.kept import only_writer
 from mptcplab.output import write_text
 from mptcplab.study.page import writing_page
 from mptcplab.terminal import note
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Pages", "check_docs", "write", "write_docs", "write_sensitivity", "write_side_by_side"]
 
 _VERDICTS = "verdicts.json"
+# Others write there for as long as a slow disk takes for a file.
+_PATIENCE_S = 60.0
 
 
 class Pages:
@@ -93,15 +96,19 @@ def write_index(reproductions: Sequence[Reproduction], out: Path, command: str) 
 
 
 def write_sensitivity(reproductions: Sequence[Reproduction], out: Path, docs: Path | str | None) -> None:
-    """Write `sensitivity.json` into `out`, and into `docs` beside the claims that it has already."""
+    """Write `sensitivity.json` into `out`, and into `docs` beside the claims that it has already.
+
+    The caller is the only writer of `out`. Other reproductions may have the same `docs`, so that this waits for them.
+    """
     from mptcplab.studies.papers import sensitivity
 
-    claims = {name: one for found in reproductions for name, one in found.sensitivity.claims.items()}
-    for place in (out, docs):
-        if place is not None:
-            with writing_page(Path(place)):
-                Path(place).mkdir(parents=True, exist_ok=True)
-                sensitivity.write(sensitivity.Study(claims), Path(place) / sensitivity.FILE.name)
+    study = sensitivity.Study({name: one for found in reproductions for name, one in found.sensitivity.claims.items()})
+    with writing_page(out):
+        out.mkdir(parents=True, exist_ok=True)
+        sensitivity.write(study, out / sensitivity.FILE.name)
+    if docs is not None and Path(docs).resolve() != out.resolve():
+        with writing_page(Path(docs)), only_writer(Path(docs), _PATIENCE_S):
+            sensitivity.write(study, Path(docs) / sensitivity.FILE.name)
 
 
 def write_side_by_side(
