@@ -713,6 +713,16 @@ def test_snapshots_are_removed_unless_used_lately_or_now(tmp_path: Path) -> None
     assert not (tmp_path / "held").exists()
 
 
+def test_an_old_snapshot_is_removed_whatever_a_killed_process_has_left(tmp_path: Path) -> None:
+    """Before, what was left had the name that the removal needed, and every command failed for an hour."""
+    for name in ("ab12", "draft-ab12", "cd34"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"memory of {name}").touch()
+    os.utime(tmp_path / "ab12", (time.time() - 41 * 86_400,) * 2)
+    kept.remove_old(tmp_path, 5)
+    assert {path.name for path in tmp_path.iterdir()} == {"draft-ab12", "cd34"}
+
+
 def test_a_lock_that_was_removed_meanwhile_protects_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     first = cache.acquired(path, fcntl.LOCK_EX)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TextIO
+from uuid import uuid4
 
 from mptcplab.engines.vm.cache import acquired
 from mptcplab.errors import EngineError, with_hint
@@ -124,8 +125,9 @@ def _remove(directory: Path) -> None:
         return
     with lock:
         if directory.is_dir():
-            # A directory without its content would be taken for a complete one.
-            gone = directory.with_name(f"{_DRAFT}{directory.name}")
+            # A directory without its content would be taken for a complete one. The name is a new one, because a
+            # process that was killed may have left a draft; it needs no room, as a directory of its own would.
+            gone = directory.with_name(f"{_DRAFT}{directory.name}-{uuid4().hex}")
             directory.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
         _lock(directory).unlink()
