@@ -88,11 +88,11 @@ def run(
     `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "vm" (the same on a
     stock kernel in an emulated machine: no root, and the same bytes every time), "fluid" (the published differential
     equations), or several, such as ["sim", "vm:bookworm"]: then the results hold the traces of all. "vm:SUITE" is the
-    kernel of a Debian suite, "vm:PATH" a kernel image with its modules in modules/ beside it; "vm" alone the newest of
-    Debian's stable release. `traffic` is the program that sends on the kernel: "own" or "iperf3". `sim_reps` are the
-    repetitions of the simulator beside another engine, if not `reps`; it needs less time for them. `jobs` is the number
-    of the simulator's threads or of machines at a time (0: all cores). Without `out` the trace is in a temporary
-    directory that disappears with the returned object.
+    kernel of a Debian suite, "vm:PATH" a kernel image with its modules in modules/ beside it; "vm" alone the newest in
+    the backports of Debian's stable release. `traffic` is the program that sends on the kernel: "own" or "iperf3".
+    `sim_reps` are the repetitions of the simulator beside another engine, if not `reps`; it needs less time for them.
+    `jobs` is the number of the simulator's threads or of machines at a time (0: all cores). Without `out` the trace is
+    in a temporary directory that disappears with the returned object.
 
     `client` is a client of Dask whose workers make the runs, "dask" for a cluster on this machine with `jobs` workers,
     or "dask:ADDRESS" of a scheduler. `store` is a path or a URL (s3://..., sftp://...) that all workers reach: finished

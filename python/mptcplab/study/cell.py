@@ -81,7 +81,10 @@ class RunSpec:
         )
 
     def work(self, engine: str) -> float:
-        """About how long all repetitions take: millions of packets times links, or for the fluid seconds."""
+        """About how much work all repetitions are: millions of packet hops, or for the fluid seconds of model time.
+
+        See `work_unit`.
+        """
         # Equations take the same time however many packets flow.
         one = self.topology.packet_hops if engine_of(engine).has_packets else self.topology.duration_ns / 1e9
         return one * self.repetitions

@@ -73,7 +73,10 @@ def time_series(results: Results, run: int) -> pl.DataFrame:
 
 
 def record(results: Results, runs: Sequence[int]) -> dict[str, Any]:
-    """A record of what ran: engine, version, build, seed, the algorithm of every subflow as read back, and problems."""
+    """A record of what ran: engine, version, build, seed, and the algorithm of every subflow as read back.
+
+    These are those of the first run; `problems` are those of all runs.
+    """
     first = results.runs.filter(pl.col("run").is_in(list(runs))).row(0, named=True)
     columns = ("engine", "engine_version", "build", "profile", "seed", "scenario")
     return {

@@ -60,6 +60,7 @@ def _outside(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _moves(row: dict[str, Any], again: dict[str, Any], name: str) -> bool:
+    """Whether a mean goodput (Mbit/s) changes by at least the bound on the median difference (%)."""
     before, after = float(row[name]), float(again[name])
     return after != before and 100 * abs(after - before) >= (PACKETS.median_percent or 0) * before
 

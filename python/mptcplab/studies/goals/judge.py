@@ -27,7 +27,9 @@ class GoalFinding(Finding):
     """The finding on one goal in one network; `reason` says why it is not testable.
 
     `margin` is that of the rule on the means, relative to the goal's reference and at least 0 where the goal is met;
-    `low` and `high` are its 95 % interval. All are None where the goal is not testable.
+    `low` and `high` are the ends of the interval that decides. The error of each is 2.5 %; that of `high` is divided by
+    the number of comparisons of which the margin is the smallest, so that the interval may be wider than one of 95 %.
+    All are None where the goal is not testable.
     """
 
     margin: float | None = None
