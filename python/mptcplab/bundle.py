@@ -21,11 +21,6 @@ def root() -> Path:
     return _SHARE if _SHARE.is_dir() else _PACKAGE.parents[1]
 
 
-def is_installed() -> bool:
-    """Whether this is an installed package, and not a clone of the repository."""
-    return _SHARE.is_dir()
-
-
 def scenarios() -> list[dict[str, Any]]:
     """Every scenario: `name` (for those of papers, paper/scenario), `title`, and `path` of the file."""
     found = []

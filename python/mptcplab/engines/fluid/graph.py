@@ -162,12 +162,6 @@ class Graph:
             ]
         )
 
-    @cached_property
-    def flow_starts(self) -> Array:
-        """Position of the first subflow of every flow that has some; the subflows of a flow stand together."""
-        flows = [subflow.flow for subflow in self.subflows]
-        return np.array([at for at, flow in enumerate(flows) if at == 0 or flow != flows[at - 1]])
-
 
 def _subflows(run: dict[str, Any], index: int, flow: dict[str, Any], position: dict[str, int]) -> list[Subflow]:
     """The subflows of a flow, and when they may send.
