@@ -15,7 +15,7 @@ from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers import accept, catalog
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import QUICK_ALLOWANCE, Planner
-from mptcplab.studies.papers.predicate import Domain
+from mptcplab.studies.papers.predicate import Domain, Fact
 from mptcplab.studies.papers.reasons import formatted, read_reason
 from mptcplab.studies.papers.report import verdicts
 from mptcplab.studies.papers.report.page import index_page, reason
@@ -319,3 +319,23 @@ def test_the_summary_says_how_many_false_verdicts_the_claims_imply(tmp_path: Pat
     assert verdicts.expected_errors([found]).startswith("6 claims were judged by repetitions.")
     assert "about 5 % of them, 0.3 claims" in verdicts.expected_errors([found])
     assert verdicts.expected_errors([replace(found, claims=tuple(rest))]) == ""
+
+
+def test_a_claim_about_extremes_of_the_runs_cannot_be_decided_by_chance(tmp_path: Path) -> None:
+    """Before, such claims were among those of which 5 % would be decided falsely, although they are always decided."""
+    claims = LIBRARY.papers["dubey2023"].claims
+    extreme = Fact("min(a{cc=x})", ">=", "0.45", "0.455", "0.45", True, 0.005, 0.005, 0.005, 10)
+    mean = Fact("mean(a{cc=y})", ">=", "0.3", "0.40", "0.30", True, 0.1, 0.02, 0.17, 10)
+    word = Fact("argmax_cc(a)", "==", "'x'", "x", "x", True, None, None, None, 10)
+    evidence = [(extreme,), (mean,), (extreme, mean), (extreme, word), (mean,)]
+    judged = tuple(
+        JudgedClaim(claim, (Finding("rfc", Verdict.HOLDS, facts, repetitions=10),))
+        for claim, facts in zip(claims, evidence, strict=False)
+    )
+    planner = Planner(LIBRARY, "sim", quick=False)
+    found = Reproduction(LIBRARY.papers["dubey2023"], (), judged, planner, Store(tmp_path), Outcome())
+    text = verdicts.expected_errors([found])
+    assert text.startswith("3 claims were judged by repetitions.")
+    assert "This leaves out 2 claims without an interval, about the smallest or largest value" in text
+    assert verdicts.comparison(extreme).endswith("true, margin 0.005 in these runs, without an interval")
+    assert verdicts.comparison(mean).endswith("true, margin 0.1 (0.02 to 0.17)")

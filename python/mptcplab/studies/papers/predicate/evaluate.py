@@ -80,6 +80,15 @@ class Fact:
     high: float | None
     repetitions: int
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether the interval has a width.
+
+        It has none for the smallest or largest value of the runs that were made, and for a value that is the same in
+        all of them.
+        """
+        return self.low != self.high
+
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -17,7 +17,7 @@ from mptcplab.studies.papers.sensitivity import Answer
 from mptcplab.study.decision import ERROR, WORST_SIMULATED
 from mptcplab.study.page import csv_text
 from mptcplab.study.verdict import Finding, Verdict
-from mptcplab.text import Table
+from mptcplab.text import Table, counted
 
 _COLUMNS = (
     *("paper", "claim", "experiment", "group", "kind", "headline", "class", "rules", "statement"),
@@ -89,17 +89,26 @@ def named(found: Sequence[Reproduction], name: str) -> str:
 
 
 def expected_errors(found: Sequence[Reproduction]) -> str:
-    """The verdicts that may be false by chance, in a sentence; nothing where no verdict rests on repetitions."""
+    """The verdicts that may be false by chance, in a sentence; nothing where no verdict rests on repetitions.
+
+    A claim without any interval is none of them: it is decided by the runs that were made, whatever others would give.
+    """
     judged = [finding for one in found for claim in one.claims for finding in claim.findings[:1]]
-    random = sum(finding.repetitions > 1 and finding.verdict != Verdict.NOT_TESTABLE for finding in judged)
+    repeated = [one for one in judged if one.repetitions > 1 and one.verdict != Verdict.NOT_TESTABLE]
+    exact = sum(bool(one.evidence) and not any(fact.has_interval for fact in one.evidence) for one in repeated)
+    random = len(repeated) - exact
     if not random:
         return ""
+    left_out = (
+        f" This leaves out {counted(exact, 'claim')} without an interval, about the smallest or largest value of the "
+        "runs that were made, or about values that are the same in all of them."
+    )
     return (
         f"{random} claims were judged by repetitions. If each of them lay exactly at its bound, about "
         f"{100 * ERROR:g} % of them, {ERROR * random:.1f} claims, would be decided in spite of that, counted over all "
         f"looks ({100 * WORST_SIMULATED:g} % in the worst of the cases simulated); the farther a claim is "
         "from its bound, the less likely a false verdict is."
-    )
+    ) + (left_out if exact else "")
 
 
 def headline(judged: JudgedClaim, known: Evidence) -> str:
@@ -151,9 +160,15 @@ def comparison(fact: Fact) -> str:
 
 
 def margin(fact: Fact) -> str:
-    """How far a comparison is inside its bound, with the interval that decides; nothing for words."""
+    """How far a comparison is inside its bound, with the interval that decides; nothing for words.
+
+    >>> margin(Fact("max(a{cc=b})", "<=", "1", "0.75", "1.00", True, 0.25, 0.25, 0.25, 10))
+    ', margin 0.25 in these runs, without an interval'
+    """
     if fact.margin is None or fact.repetitions < 2:
         return ""
+    if not fact.has_interval:
+        return f", margin {fact.margin:.3g} in these runs, without an interval"
     return f", margin {fact.margin:.3g} ({fact.low:.3g} to {fact.high:.3g})"
 
 
