@@ -6,7 +6,7 @@ import difflib
 import json
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -316,11 +316,12 @@ class _Runner:
         lasting = None
         if self.machine_runs is not None and not _has_real_time(self.engines):
             lasting = self.machine_runs / _name(path).replace("/", "-")
+        how = _How(self.size, self.engines, jobs, progress, self.cluster, lasting)
         if self.checkpoint is None:
-            return _entry(path, self.size, self.engines, jobs, progress, self.cluster, lasting)
+            return _entry(path, how)
         # Computed first, because a file may change while it is run.
         digest = self._digest(path)
-        entry = _entry(path, self.size, self.engines, jobs, progress, self.cluster, lasting)
+        entry = _entry(path, how)
         # An entry without numbers takes little time to find again.
         if entry.evidence and self._digest(path) == digest:
             self.checkpoint.prepare()
@@ -388,71 +389,63 @@ def _of_papers() -> list[Path]:
     return [path.relative_to(here) if path.is_relative_to(here) else path for path in files]
 
 
-def _entry(
-    path: Path,
-    size: Size,
-    engines: tuple[str, str],
-    jobs: int,
-    progress: Progress | None,
-    cluster: Cluster | None = None,
-    lasting: Path | None = None,
-) -> Entry:
-    """Run one scenario; `lasting` is where the runs of emulated machines stay."""
-    name, title = _name(path), ""
-    words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
+@dataclass(frozen=True)
+class _How:
+    """How one scenario is run; `lasting` is where the runs of emulated machines stay."""
 
-    def untested(reason: str, *, disturbed: bool = False, kernels: tuple[str, ...] = ()) -> Entry:
-        return Entry(
-            name,
-            Verdict.NOT_TESTABLE,
-            reason=reason,
-            title=title,
-            command=command,
-            disturbed=disturbed,
-            kernels=kernels,
-        )
+    size: Size
+    engines: tuple[str, str]
+    jobs: int
+    progress: Progress | None
+    cluster: Cluster | None = None
+    lasting: Path | None = None
 
-    command = shlex.join(words)
+
+def _entry(path: Path, how: _How) -> Entry:
+    """Run one scenario."""
+    words = ["mptcplab", "agree", _name(path), "--engines", ",".join(how.engines)]
+    # What is known of it so far.
+    entry = Entry(_name(path), Verdict.NOT_TESTABLE, command=shlex.join(words))
     try:
-        changes = short(path, size, engines)
+        changes = short(path, how.size, how.engines)
         if changes is None:
-            return untested(f"left out, because its last flow starts later than {size.latest_start_s} s")
-        sim_reps = size.simulated if _has_sockets(engines) and _is_one_network(path, changes) else None
+            latest_s = how.size.latest_start_s
+            return replace(entry, reason=f"left out, because its last flow starts later than {latest_s} s")
+        sim_reps = how.size.simulated if _has_sockets(how.engines) and _is_one_network(path, changes) else None
         options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
-        command = shlex.join([*words, *options])
-        title = check(path, changes)["resolved"]["title"]
+        entry = replace(entry, command=shlex.join([*words, *options]))
+        entry = replace(entry, title=check(path, changes)["resolved"]["title"])
         runs = Sweep(
             str(path),
             changes,
-            parse_engines(engines),
+            parse_engines(how.engines),
             sim_reps=sim_reps,
-            jobs=jobs,
-            progress=progress,
-            cluster=cluster,
-            lasting=lasting,
+            jobs=how.jobs,
+            progress=how.progress,
+            cluster=how.cluster,
+            lasting=how.lasting,
         )
         found = judged(runs)
     except UnfinishedError as error:
-        return untested(f"not counted: {_first_line(error)}", disturbed=True)
+        return replace(entry, reason=f"not counted: {_first_line(error)}", disturbed=True)
     except REFUSALS as error:
-        return untested(f"refused: {_first_line(error)}")
-    rows, kernels, problems = _rows(found), _kernels(found), found.results.excluded_runs
+        return replace(entry, reason=f"refused: {_first_line(error)}")
+    return _with_numbers(entry, found, how.engines)
+
+
+def _with_numbers(entry: Entry, found: Agreement, engines: tuple[str, str]) -> Entry:
+    """The entry of a scenario that both engines ran."""
+    rows, problems = _rows(found), found.results.excluded_runs
+    entry = replace(entry, kernels=_kernels(found), disturbed=bool(problems))
     if not rows:
         reasons = dict.fromkeys(problem.reason for problem in problems)
-        return untested(f"not counted: {'; '.join(reasons)}", disturbed=True, kernels=kernels)
-    causes = {base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()}
-    verdict = Verdict.joint(row.verdict for row in rows if row.verdict is not None)
-    noise = emulation.jitter_note(found.results) or ""
-    return Entry(
-        name,
-        verdict,
-        rows,
-        title=title,
-        command=command,
-        causes=causes,
-        noise=noise,
-        disturbed=bool(problems),
-        kernels=kernels,
+        return replace(entry, reason=f"not counted: {'; '.join(reasons)}", disturbed=True)
+    return replace(
+        entry,
+        verdict=Verdict.joint(row.verdict for row in rows if row.verdict is not None),
+        evidence=rows,
+        causes={base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()},
+        noise=emulation.jitter_note(found.results) or "",
         builds={engine: digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS] for engine in engines},
         delays=_rows_of(found.rows.filter(pl.col("subflow").is_null(), metric=DELAY)),
     )
