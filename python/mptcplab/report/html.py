@@ -58,11 +58,7 @@ def render(
     `drawn` gives the figures, and the `svg` element of the run that is shown first, or an empty text. It is called when
     all else is ready, because figures may still be drawn until then.
     """
-    first = trace.runs.row(0, named=True)
-    topology = trace.topologies[first["run"]]
     headline = tables.headline(trace, summary)
-    shown = families.condensed(trace, topology)
-    drawable = topology_svg.can_draw(shown)
     over = over_parameter(trace) if is_drawn_over_parameter(trace) else None
     # Curves and the charts of families are static; bars become interactive.
     data = page_data(goodput if over is None and not goodput.has_members else replace(goodput, rows=()), samples)
@@ -71,30 +67,35 @@ def render(
         "plotly": _plotly_script(),
         "samples": samples.texts,
         "data": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
-        "title": first["title"] or first["scenario"],
-        "scenario": first["scenario"],
-        "about": _about(first["scenario_toml"]),
-        "facts": _facts(trace),
+        **_about_sweep(trace),
+        **_about_network(trace),
         "headline": headline,
         "about_table": captions.of_table(headline),
         "all_metrics": tables.all_metrics(trace, summary),
-        "problems": [problem.text for problem in trace.excluded_runs],
         "warnings": [*headline.notes, *plots.notes, *samples.notes],
         "comparison": tables.engine_comparison(trace),
-        "engines": _engines(trace),
-        "simulated": not any(engine_of(engine).real_time for engine in trace.engines),
-        "topology": topology_svg.for_any_width(shown) if drawable else "",
-        "varies": len({_shape(t) for t in trace.topologies.values()}) > 1,
-        "flows": topology_svg.legend(shown),
-        "flows_left_out": topology_svg.left_out_of_legend(shown),
-        "subflows": sum(len(flow.subflows) for flow in shown.flows),
-        "links": topology.data_links,
         "over": over.x.label if over else "",
         "caption": captions.of_curves(over) if over else captions.of_bars(goodput),
         "plot_notes": list(over.notes) if over else [],
         "about_time": captions.of_time(shown_first) if shown_first else "",
         "time_titles": [panel.title.lower() for panel in PANELS if shown_first and shown_first.column.of(panel)],
         "shown": shown_first,
+    }
+    figures, over_time = drawn()
+    return page.render(__package__, "report.html", figures=figures, over_time=over_time, **texts)
+
+
+def _about_sweep(trace: Trace) -> dict[str, Any]:
+    """What was run, and how to run it again."""
+    first = trace.runs.row(0, named=True)
+    return {
+        "title": first["title"] or first["scenario"],
+        "scenario": first["scenario"],
+        "about": _about(first["scenario_toml"]),
+        "facts": _facts(trace),
+        "problems": [problem.text for problem in trace.excluded_runs],
+        "engines": _engines(trace),
+        "simulated": not any(engine_of(engine).real_time for engine in trace.engines),
         "command": command(trace),
         "merged": "merged" in _asked(trace),
         "with_sources": bool(_asked(trace).get("files")),
@@ -102,8 +103,20 @@ def render(
         "algorithms": algorithms_run(trace),
         "toml": first["scenario_toml"],
     }
-    figures, over_time = drawn()
-    return page.render(__package__, "report.html", figures=figures, over_time=over_time, **texts)
+
+
+def _about_network(trace: Trace) -> dict[str, Any]:
+    """The network of the first run, with its flows."""
+    topology = trace.topologies[trace.runs["run"][0]]
+    shown = families.condensed(trace, topology)
+    return {
+        "topology": topology_svg.for_any_width(shown) if topology_svg.can_draw(shown) else "",
+        "varies": len({_shape(t) for t in trace.topologies.values()}) > 1,
+        "flows": topology_svg.legend(shown),
+        "flows_left_out": topology_svg.left_out_of_legend(shown),
+        "subflows": sum(len(flow.subflows) for flow in shown.flows),
+        "links": topology.data_links,
+    }
 
 
 def _shape(topology: Topology) -> tuple[object, ...]:
