@@ -497,5 +497,5 @@ def test_the_api_requests_json(fake: Fake) -> None:
     api.cc_unload()
     assert fake.words == ["cc", "unload", "--all", "--json"]
     fake.behave(print="", code=2)
-    with pytest.raises(mptcplab.EngineError, match="exit code 2"):
+    with pytest.raises(mptcplab.EngineError, match="its exit code was 2"):
         api.cc_list()
