@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -131,20 +131,45 @@ def over_time(
     With `alone`, lines have their labels at their ends, otherwise in a legend. `note` is a line below the plots,
     `widest` the width in inches.
     """
-    span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
+    rows = -(-len(columns) // most_columns)
+    per_row = -(-len(columns) // rows)
     drawn = [series for column in columns for panel in panels for series in column.of(panel)]
-    layout = _layout(columns, len(panels), most_columns, span, drawn if alone else None, widest)
-    canvas = Canvas(layout.width, layout.height + (_NOTE if note else 0.0), [] if alone else _handles(drawn))
+    span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
+    at_begin, at_end = _half_widths(*span)
+    gap = max(_GAP, at_end + _SPACE + at_begin)
+    right = max(RIGHT, at_end + _SPACE / 2)
+    right = RIGHT + 0.1 + max(text_width(series.label) for series in drawn) if alone else right
+    room = (widest - LEFT - right - gap * (per_row - 1)) / per_row
+    inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
+    width = LEFT + per_row * inside + gap * (per_row - 1) + right
+    looks = {series.label: series.style for series in sorted(drawn, key=lambda series: series.style.index)}
+    handles = [
+        (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
+    ]
+    title = _TITLE if any(column.title for column in columns) else 0.1
+    row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
+    canvas = Canvas(width, rows * row_height + (_NOTE if note else 0.0), [] if alone else handles)
     if note:
         canvas.figure.text(0.01, 0.3 * _NOTE / canvas.figure.get_figheight(), note, color=SOFT, fontsize=8)
     tops = {panel: axis_top(columns, panel) for panel in panels}
     for index, column in enumerate(columns):
+        row, place = divmod(index, per_row)
         for number, panel in enumerate(panels):
-            axes = canvas.axes(*layout.place(index, number))
+            top = row * row_height + title + number * (high + _BETWEEN)
+            axes = canvas.axes(LEFT + place * (inside + gap), top, inside, high)
             _draw(axes, column, panel, shade=shade)
             # Set explicitly: a quantity without values at first must not be stretched over the whole run.
             axes.set(xlim=span, ylim=(0, tops[panel]))
-            _label_axes(axes, layout, (index, number), column.title, panel)
+            last = number == len(panels) - 1
+            axes.tick_params(labelleft=place == 0, labelbottom=last)
+            axes.xaxis.set_label_coords(0.5, -_TO_X_LABEL / high)
+            axes.yaxis.set_label_coords(-_TO_Y_LABEL / inside, 0.5)
+            if place == 0:
+                axes.set_ylabel(panel.axis.replace(" (", "\n("))
+            if number == 0:
+                axes.set_title(column.title, loc="left", fontweight="bold")
+            if last:
+                axes.set_xlabel("Time (s)")
             if alone:
                 _label_ends(axes, column.of(panel), tops[panel])
     return canvas.figure
@@ -154,87 +179,6 @@ def whole_run(column: Column) -> Figure:
     """All quantities of one run, over the whole width of the page."""
     alone = max((len(column.of(panel)) for panel in PANELS), default=0) <= _MOST_END_LABELS
     return over_time([column], [panel for panel in PANELS if column.of(panel)], most_columns=1, shade=True, alone=alone)
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where the plots stand, in inches: a column for each run, of which `per_row` are beside each other."""
-
-    rows: int
-    per_row: int
-    panels: int
-    # Of a plot.
-    inside: float
-    high: float
-    # Between two columns, above the plots of a row, and at the right.
-    gap: float
-    title: float
-    right: float
-
-    @property
-    def width(self) -> float:
-        """Of the figure."""
-        return LEFT + self.per_row * self.inside + self.gap * (self.per_row - 1) + self.right
-
-    @property
-    def height(self) -> float:
-        """Of all rows."""
-        return self.rows * self._row_height
-
-    @property
-    def _row_height(self) -> float:
-        return self.title + self.panels * self.high + (self.panels - 1) * _BETWEEN + _UNDER
-
-    def place(self, index: int, number: int) -> tuple[float, float, float, float]:
-        """Left, top, width and height of a column's plot."""
-        row, place = divmod(index, self.per_row)
-        top = row * self._row_height + self.title + number * (self.high + _BETWEEN)
-        return LEFT + place * (self.inside + self.gap), top, self.inside, self.high
-
-
-def _layout(
-    columns: Sequence[Column],
-    panels: int,
-    most_columns: int,
-    span: tuple[float, float],
-    labelled: Sequence[Series] | None,
-    widest: float,
-) -> _Layout:
-    """The layout; `labelled` are lines that have their labels at their ends, in the only column."""
-    rows = -(-len(columns) // most_columns)
-    per_row = -(-len(columns) // rows)
-    at_begin, at_end = _half_widths(*span)
-    gap = max(_GAP, at_end + _SPACE + at_begin)
-    right = max(RIGHT, at_end + _SPACE / 2)
-    if labelled is not None:
-        right = RIGHT + 0.1 + max(text_width(series.label) for series in labelled)
-    room = (widest - LEFT - right - gap * (per_row - 1)) / per_row
-    inside, high = (min(_WIDE, room), _LOW) if labelled is None else (room, _HIGH)
-    title = _TITLE if any(column.title for column in columns) else 0.1
-    return _Layout(rows, per_row, panels, inside, high, gap, title, right)
-
-
-def _handles(drawn: Iterable[Series]) -> list[tuple[Any, str]]:
-    """A line of the legend for every label."""
-    looks = {series.label: series.style for series in sorted(drawn, key=lambda series: series.style.index)}
-    return [
-        (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
-    ]
-
-
-def _label_axes(axes: Axes, layout: _Layout, position: tuple[int, int], title: str, panel: Panel) -> None:
-    """What stands at the sides of a plot: numbers and names of the axes at the left and the lower end only."""
-    index, number = position
-    first, last = index % layout.per_row == 0, number == layout.panels - 1
-    axes.tick_params(labelleft=first, labelbottom=last)
-    axes.xaxis.set_label_coords(0.5, -_TO_X_LABEL / layout.high)
-    axes.yaxis.set_label_coords(-_TO_Y_LABEL / layout.inside, 0.5)
-    if first:
-        axes.set_ylabel(panel.axis.replace(" (", "\n("))
-    if number == 0:
-        axes.set_title(title, loc="left", fontweight="bold")
-    if last:
-        axes.set_xlabel("Time (s)")
 
 
 def _half_widths(*times_s: float) -> list[float]:
