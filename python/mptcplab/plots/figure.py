@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from mptcplab.output import whole
@@ -45,9 +47,14 @@ _overriding: ContextVar[dict[str, Any]] = ContextVar("overriding", default={})  
 METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 # The files that a figure becomes where nobody says which.
 KINDS = ("png", "svg")
-# The widest figure that a page shows at full size, the width of a letter, and the margins.
+# The widest figure that a page shows at full size, the width of a letter of the usual size, which is enough for most
+# bold texts, and the margins.
 WIDEST, _LETTER = 9.6, 0.078
 LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
+# The distance of the lines of one text.
+LINE = 0.16
+# The handle of an entry of a legend, with what is around it.
+_HANDLE = 0.55
 # A value to compare with: what a paper prints, or the fair share.
 REFERENCE_MARK: dict[str, Any] = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "linestyle": "none"}
 REFERENCE_LINE: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (5, 3))}
@@ -102,7 +109,44 @@ def constrained(width: float, height: float) -> Figure:
 
 def text_width(text: str) -> float:
     """The approximate width of a text in inches."""
-    return _LETTER * max(map(len, text.split("\n")))
+    return _letter() * max(map(len, text.split("\n")))
+
+
+def broken(text: str, inches: float) -> str:
+    """A text over several lines, none of which is wider than that; a number stays with its unit.
+
+    A word that is wider than a line is broken at its points.
+
+    >>> print(broken("olia, flows.mp.rcv_buffer = 256 kB", 1.2))
+    olia,
+    flows.mp.
+    rcv_buffer
+    = 256 kB
+    """
+    most = max(4, int(inches / _letter()))
+    if max(map(len, text.split("\n"))) <= most:
+        return text
+    kept = re.sub(r"(?<=[=·]) |(?<=\d) (?=[^\W\d]|[%/])", "\N{NO-BREAK SPACE}", text)
+    words = TextWrapper(most, break_long_words=False, break_on_hyphens=False)
+    lines = [line for part in kept.split("\n") for line in words.wrap(part) or [""]]
+    parts = [part for line in lines for part in ([line] if len(line) <= most else _Parts(most).wrap(line))]
+    return "\n".join(parts).replace("\N{NO-BREAK SPACE}", " ")
+
+
+class _Parts(TextWrapper):
+    """Breaks a word behind points and brackets."""
+
+    wordsep_re = re.compile(r"( +|(?<=[.(])(?=\w))")
+
+
+def lines_in(text: str) -> int:
+    """The number of lines of a text."""
+    return 1 + text.count("\n")
+
+
+def _letter() -> float:
+    usual = float(_RC["font.size"])
+    return _LETTER * float(_overriding.get().get("font.size", usual)) / usual
 
 
 def grid(axes: Axes, axis: str) -> None:
@@ -142,15 +186,18 @@ class Canvas:
     def __init__(self, width: float, height: float, handles: Sequence[tuple[Any, str]] = ()) -> None:
         from matplotlib.figure import Figure
 
-        longest = 0.55 + max((text_width(label) for _, label in handles), default=0.0)
+        labels = [broken(label, width - 0.1 - _HANDLE) for _, label in handles]
+        longest = _HANDLE + max((text_width(label) for label in labels), default=0.0)
         columns = max(1, min(len(handles), int((width - 0.1) / longest)))
-        self._top = _LEGEND_ROW * -(-len(handles) // columns) + 0.06 if handles else 0.0
+        # A label of several lines is as wide as the figure, so that it stands alone.
+        more = LINE * sum(lines_in(label) - 1 for label in labels)
+        self._top = _LEGEND_ROW * -(-len(handles) // columns) + more + 0.06 if handles else 0.0
         self._width, self._height = width, self._top + height
         self.figure = Figure(figsize=(self._width, self._height))
         if handles:
             self.figure.legend(
                 [handle for handle, _ in handles],
-                [label for _, label in handles],
+                labels,
                 loc="upper left",
                 bbox_to_anchor=(0.0, 1.0 - 0.02 / self._height),
                 ncols=columns,

@@ -10,15 +10,18 @@ import numpy as np
 
 from mptcplab.plots.figure import (
     LEFT,
+    LINE,
     REFERENCE_MARK,
     RIGHT,
     WIDEST,
     Canvas,
+    broken,
     filled,
     filled_handle,
     grid,
     hatch,
     line_handle,
+    lines_in,
     styled,
     text_width,
 )
@@ -29,6 +32,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW, _UNDER, _BAR = 0.34, 0.5, 0.62
+# The most of the width that the names of rows take, without the flows of families beside the bars, and with them.
+_NAMES, _NAMES_OF_FAMILIES = 0.45, 0.35
+# Where the circles have less room (inches), Jain's index stands above them.
+_ROOM_FOR_JAIN = 2.0
+# Between the edge of the figure and the names, and between the names and the axis.
+_BEFORE_NAME = 0.2
 # The part of the width that bars take beside the flows of families, and the gap between them.
 _BARS_BESIDE_MEMBERS, _BESIDE = 0.56, 0.25
 _REPETITION: dict[str, Any] = {
@@ -85,6 +94,11 @@ class GoodputData:
         return f"{self.title} ({self.unit})"
 
     @property
+    def axis_of_members(self) -> str:
+        """The label of the axis of the flows of families."""
+        return f"Each flow ({self.unit})"
+
+    @property
     def top(self) -> float:
         """End of the axis. Intervals of few repetitions can be far wider than the data; it follows the data."""
         seen = max(value for row in self.rows for value in (row.mean, row.fair_share or 0.0, *row.points))
@@ -110,14 +124,18 @@ def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
     handles.append((line_handle(**_REPETITION), "one repetition"))
     if any(row.fair_share is not None for row in rows):
         handles.append((line_handle(**_FAIR_SHARE), "fair share"))
-    left = max(LEFT, 0.2 + max(text_width(row.label) for row in rows))
-    high = _ROW * len(rows)
-    canvas = Canvas(width, high + _UNDER, handles)
+    most = width * (_NAMES_OF_FAMILIES if goodput.has_members else _NAMES)
+    names = [broken(row.label, max(LEFT, most) - _BEFORE_NAME) for row in rows]
+    left = max(LEFT, _BEFORE_NAME + max(map(text_width, names)))
+    high = len(rows) * max(_ROW, 0.06 + LINE * max(map(lines_in, names)))
     across = width - left - RIGHT
     whole = across * _BARS_BESIDE_MEMBERS if goodput.has_members else across
+    beside = across - whole - _BESIDE
+    titles = [broken(goodput.axis, whole), broken(goodput.axis_of_members, beside) if goodput.has_members else ""]
+    canvas = Canvas(width, high + _UNDER + LINE * (max(map(lines_in, titles)) - 1), handles)
     axes = canvas.axes(left, 0, whole, high)
     if goodput.has_members:
-        _draw_members(canvas.axes(left + whole + _BESIDE, 0, across - whole - _BESIDE, high), goodput)
+        _draw_members(canvas.axes(left + whole + _BESIDE, 0, beside, high), goodput, titles[1], beside)
     grid(axes, "x")
     for y, row in enumerate(rows):
         edge = 0.0
@@ -128,12 +146,12 @@ def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
         axes.errorbar(row.mean, y, xerr=row.half, fmt="|", color=INK, capsize=3)
         if row.fair_share is not None:
             axes.plot([row.fair_share], [y], **_FAIR_SHARE)
-    axes.set(xlim=(0, goodput.top), ylim=(len(rows) - 0.5, -0.5), xlabel=goodput.axis)
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set(xlim=(0, goodput.top), ylim=(len(rows) - 0.5, -0.5), xlabel=titles[0])
+    axes.set_yticks(range(len(rows)), names)
     return canvas.figure
 
 
-def _draw_members(axes: Axes, goodput: GoodputData) -> None:
+def _draw_members(axes: Axes, goodput: GoodputData, title: str, room: float) -> None:
     """A circle per flow of a family, their mean, and Jain's index."""
     grid(axes, "x")
     rows = goodput.rows
@@ -145,6 +163,14 @@ def _draw_members(axes: Axes, goodput: GoodputData) -> None:
         axes.plot(values, np.full(values.size, y), alpha=0.45, **_REPETITION)
         axes.plot([values.mean()], [y], marker="|", markersize=12, color=INK, markeredgewidth=1.6)
         if row.jain is not None:
-            axes.text(top, y, f"Jain {row.jain:.3f}", ha="right", va="center", fontsize=8, color=SOFT)
-    axes.set(xlim=(0, top), ylim=(len(rows) - 0.5, -0.5), xlabel=f"Each flow ({goodput.unit})")
+            axes.text(
+                top,
+                y if room > _ROOM_FOR_JAIN else y - 0.35,
+                f"Jain {row.jain:.3f}",
+                ha="right",
+                va="center",
+                fontsize=8,
+                color=SOFT,
+            )
+    axes.set(xlim=(0, top), ylim=(len(rows) - 0.5, -0.5), xlabel=title)
     axes.set_yticks(range(len(rows)), [""] * len(rows))
