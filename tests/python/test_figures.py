@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -90,3 +91,42 @@ def test_the_flows_of_families_have_room_beside_their_bars(tmp_path: Path) -> No
     assert faults(figure) == []
     assert figure.axes[1].get_xlabel().replace("\n", " ") == "Each flow (Mbit/s)"
     assert least_width(figure) > 0.6
+
+
+@pytest.fixture(scope="module")
+def grid(scenario: Path) -> Results:
+    """Two algorithms, three losses and two queues."""
+    values = {"links.A.loss": "0.01 %, 0.3 %, 5 %", "links.B.queue": "9 packets, 200 packets"}
+    return mptcplab.run(scenario, "ewtcp(weight=fair),lia", 2, sweep=values, progress=False)
+
+
+DRAWN: dict[str, Callable[[Results, Size], Figure]] = {
+    "over the losses": lambda r, style: r.plot.over("links.A.loss", "rtt_mean", style=style),
+    "over the queues": lambda r, style: r.plot.over("links.B.queue", "reorder_depth", style=style),
+    "of one flow": lambda r, style: r.plot.over("links.B.queue", flows="mp", style=style),
+    "map": lambda r, style: r.plot.map(flows="mp", style=style),
+    "map of a probability": lambda r, style: r.plot.map("retx_rate", "links.B.queue", style=style),
+    "over time": lambda r, style: r.plot.over_time(quantities=["cwnd", "payload"], style=style),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_figures_of_two_parameters_have_no_text_on_another(grid: Results, drawn: str, style: Size) -> None:
+    """Titles of plots side by side, and labels of their axes, were printed over one another."""
+    assert faults(DRAWN[drawn](grid, style)) == []
+
+
+def test_plots_that_would_be_too_narrow_stand_below_each_other(grid: Results) -> None:
+    figure = grid.plot.over("links.B.queue", flows="mp", style="column")
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
+    assert titles == ["links.A.loss = 0.01 %", "links.A.loss = 0.3 %", "links.A.loss = 5 %"]
+    assert least_width(figure) > 1
+    assert figure.axes[0].get_position().y0 > figure.axes[2].get_position().y1
+    # The plot beside the last one has none below it.
+    assert [any(label.get_visible() for label in axes.get_xticklabels()) for axes in figure.axes] == [False, True, True]
+    # The label is wider than a plot.
+    assert figure.get_supxlabel() == "links.B.queue (packets)"
+    assert [axes.get_xlabel() for axes in grid.plot.over("links.B.queue", flows="mp").axes] == 3 * [
+        "links.B.queue (packets)"
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -51,8 +51,10 @@ KINDS = ("png", "svg")
 # bold texts, and the margins.
 WIDEST, _LETTER = 9.6, 0.078
 LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
-# The distance of the lines of one text.
-LINE = 0.16
+# The distance of the lines of one text, and of notes, which are smaller (points).
+LINE, NOTE, _NOTE_SIZE = 0.16, 0.24, 8.0
+# A space at which no line ends.
+_HELD = "\N{NO-BREAK SPACE}"
 # The handle of an entry of a legend, with what is around it.
 _HANDLE = 0.55
 # A value to compare with: what a paper prints, or the fair share.
@@ -113,9 +115,10 @@ def text_width(text: str) -> float:
 
 
 def broken(text: str, inches: float) -> str:
-    """A text over several lines, none of which is wider than that; a number stays with its unit.
+    """A text over several lines, none of which is wider than that.
 
-    A word that is wider than a line is broken at its points.
+    A number stays with its unit. If there is room, a parameter stays with its value; a word that is wider than a line
+    is broken at its points.
 
     >>> print(broken("olia, flows.mp.rcv_buffer = 256 kB", 1.2))
     olia,
@@ -126,11 +129,30 @@ def broken(text: str, inches: float) -> str:
     most = max(4, int(inches / _letter()))
     if max(map(len, text.split("\n"))) <= most:
         return text
-    kept = re.sub(r"(?<=[=·]) |(?<=\d) (?=[^\W\d]|[%/])", "\N{NO-BREAK SPACE}", text)
-    words = TextWrapper(most, break_long_words=False, break_on_hyphens=False)
-    lines = [line for part in kept.split("\n") for line in words.wrap(part) or [""]]
-    parts = [part for line in lines for part in ([line] if len(line) <= most else _Parts(most).wrap(line))]
-    return "\n".join(parts).replace("\N{NO-BREAK SPACE}", " ")
+    kept = re.sub(r" (?==)|(?<=[=·]) |(?<=\d) (?=[^\W\d]|[%/])", _HELD, text)
+    lines = _wrapped(kept.split("\n"), most, _Words)
+    lines = _wrapped([line.replace(f"{_HELD}=", " =") if len(line) > most else line for line in lines], most, _Words)
+    return "\n".join(_wrapped(lines, most, _Parts)).replace(_HELD, " ")
+
+
+def _wrapped(lines: Iterable[str], most: int, how: type[TextWrapper]) -> list[str]:
+    """The lines, those with too many letters as several."""
+    parts = (how(most).wrap(line) if len(line) > most else [line] for line in lines)
+    return [part for some in parts for part in some]
+
+
+def note_lines(notes: Iterable[str], width: float) -> list[str]:
+    """The lines of notes below a figure of that width."""
+    in_usual_letters = (width - 0.1) * float(_RC["font.size"]) / _NOTE_SIZE
+    with sized(None):
+        return [line for note in notes for line in broken(note, in_usual_letters).split("\n")]
+
+
+class _Words(TextWrapper):
+    """Breaks a text at its spaces."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most, break_long_words=False, break_on_hyphens=False)
 
 
 class _Parts(TextWrapper):
@@ -211,3 +233,8 @@ class Canvas:
         return self.figure.add_axes(
             (left / self._width, bottom / self._height, width / self._width, height / self._height)
         )
+
+    def write_notes(self, lines: Sequence[str]) -> None:
+        """Lines at the lower edge, for which the height has `NOTE` each."""
+        for number, line in enumerate(reversed(lines)):
+            self.figure.text(0.01, (number + 0.3) * NOTE / self._height, line, color=SOFT, fontsize=_NOTE_SIZE)

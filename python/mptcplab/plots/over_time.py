@@ -9,14 +9,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mptcplab.plots.figure import BAND, LEFT, RIGHT, WIDEST, Canvas, grid, line_handle, styled, text_width
-from mptcplab.plots.styles import SOFT, Style
+from mptcplab.plots.figure import (
+    BAND,
+    LEFT,
+    LINE,
+    NOTE,
+    RIGHT,
+    WIDEST,
+    Canvas,
+    broken,
+    grid,
+    line_handle,
+    lines_in,
+    note_lines,
+    styled,
+    text_width,
+)
+from mptcplab.plots.styles import Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_GAP, _BETWEEN, _TITLE, _UNDER, _NOTE = 0.2, 0.14, 0.28, 0.5, 0.24
+_GAP, _BETWEEN, _TITLE, _UNDER = 0.2, 0.14, 0.28, 0.5
 # From the axes to their labels, with room for numbers of six digits. Matplotlib would measure all ticks to find a place
 # for them, which takes a quarter of the time of a figure.
 _TO_X_LABEL, _TO_Y_LABEL = 0.27, 0.52
@@ -146,11 +161,12 @@ def over_time(
     handles = [
         (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
     ]
-    title = _TITLE if any(column.title for column in columns) else 0.1
+    titles = [broken(column.title, inside) for column in columns]
+    title = _TITLE + LINE * (max(map(lines_in, titles)) - 1) if any(titles) else 0.1
     row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
-    canvas = Canvas(width, rows * row_height + (_NOTE if note else 0.0), [] if alone else handles)
-    if note:
-        canvas.figure.text(0.01, 0.3 * _NOTE / canvas.figure.get_figheight(), note, color=SOFT, fontsize=8)
+    notes = note_lines([note] if note else [], width)
+    canvas = Canvas(width, rows * row_height + NOTE * len(notes), [] if alone else handles)
+    canvas.write_notes(notes)
     tops = {panel: axis_top(columns, panel) for panel in panels}
     for index, column in enumerate(columns):
         row, place = divmod(index, per_row)
@@ -167,7 +183,7 @@ def over_time(
             if place == 0:
                 axes.set_ylabel(panel.axis.replace(" (", "\n("))
             if number == 0:
-                axes.set_title(column.title, loc="left", fontweight="bold")
+                axes.set_title(titles[index], loc="left", fontweight="bold")
             if last:
                 axes.set_xlabel("Time (s)")
             if alone:

@@ -7,16 +7,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mptcplab.axes import Axis
-from mptcplab.plots.figure import LEFT, RIGHT, WIDEST, Canvas, constrained, grid, line_handle, styled
+from mptcplab.plots.figure import (
+    LEFT,
+    LINE,
+    NOTE,
+    RIGHT,
+    WIDEST,
+    Canvas,
+    broken,
+    constrained,
+    grid,
+    line_handle,
+    lines_in,
+    note_lines,
+    styled,
+)
 from mptcplab.plots.styles import INK, PAPER, SOFT, Style
+from mptcplab.report.multiples import Multiples
 from mptcplab.report.parameters import Curve, Maps, Parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_GAP, _BETWEEN, _TITLE, _UNDER, _NOTE = 0.2, 0.16, 0.28, 0.52, 0.22
-_HIGH, _LOW = 3.0, 1.9
+_UNDER = 0.52
 # More tick labels than this, per inch of a plot, would touch each other.
 _TICKS_PER_INCH = 1.7
 # Sizes of a map's cell and of what is around it, inches; the most maps side by side.
@@ -26,37 +40,36 @@ _CELL, _AROUND, _MAPS = (0.62, 0.32), (1.1, 0.95), 3
 @styled
 def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
     """A line with its interval per algorithm; small multiples for flows and a second parameter."""
-    rows, columns = data.rows, data.columns
-    inside = (width - LEFT - RIGHT - _GAP * (len(columns) - 1)) / len(columns)
-    high = _HIGH if len(rows) == len(columns) == 1 else _LOW
-    high = min(high, max(1.4, 0.72 * inside))
+    layout = Multiples.of(data.rows, data.columns, width, _tick_texts(data.x))
     looks = {curve.label: curve.style for plot in data.plots for curve in plot.curves}
-    handles = [(line_handle(**_look(look)), name) for name, look in looks.items()]
-    titled = _TITLE if any(data.columns) or len(rows) > 1 else 0.1
-    row_height = titled + high + _BETWEEN
-    height = len(rows) * row_height + _UNDER + _NOTE * len(data.notes)
-    canvas = Canvas(width, height, handles)
-    top = _top(data)
-    low = _bottom(data)
+    notes = note_lines(data.notes, width)
+    label = broken(data.x.label, layout.inside)
+    fits = "\n" not in label
+    label = label if fits else broken(data.x.label, width - LEFT)
+    under = _UNDER + LINE * (lines_in(label) - 1)
+    height = layout.down * layout.row_height + under + NOTE * len(notes)
+    canvas = Canvas(width, height, [(line_handle(**_look(look)), name) for name, look in looks.items()])
+    canvas.write_notes(notes)
+    if not fits:
+        # Wider than a plot: it stands once, in the middle of all of them.
+        x, y = (LEFT + width - RIGHT) / 2 / width, (NOTE * len(notes) + 0.06) / canvas.figure.get_figheight()
+        canvas.figure.supxlabel(label, x=x, y=y, va="bottom")
+    top, low = _top(data), _bottom(data)
     for plot in data.plots:
-        row, column = rows.index(plot.row), columns.index(plot.column)
-        axes = canvas.axes(LEFT + column * (inside + _GAP), row * row_height + titled, inside, high)
+        place = layout.place(plot.row, plot.column)
+        left = LEFT + place.across * (layout.inside + layout.gap)
+        axes = canvas.axes(left, place.down * layout.row_height + layout.titled, layout.inside, layout.high)
         grid(axes, "both")
-        _scale(axes, data.x, inside)
+        _scale(axes, data.x, layout.inside)
         for curve in plot.curves:
             _draw(axes, curve)
         axes.set_ylim(low, top)
-        name = plot.row if len(rows) > 1 else ""
-        axes.set_title("  ".join(part for part in (name, plot.column) if part), loc="left", fontweight="bold")
-        last = row == len(rows) - 1
-        axes.tick_params(labelleft=column == 0, labelbottom=last)
-        if column == 0:
-            axes.set_ylabel(data.axis)
-        if last:
-            axes.set_xlabel(data.x.label)
-    for number, note in enumerate(data.notes):
-        at = (len(data.notes) - number - 0.6) * _NOTE / canvas.figure.get_figheight()
-        canvas.figure.text(0.01, at, note, fontsize=8, color=SOFT)
+        axes.set_title(layout.titles[plot.row, plot.column], loc="left", fontweight="bold")
+        axes.tick_params(labelleft=place.across == 0, labelbottom=place.is_lowest)
+        if place.across == 0:
+            axes.set_ylabel(broken(data.axis, layout.high))
+        if place.is_lowest and fits:
+            axes.set_xlabel(label)
     return canvas.figure
 
 
@@ -93,7 +106,16 @@ def _scale(axes: Axes, axis: Axis, width: float) -> None:
         margin = 0.03 * (values[-1] - values[0])
         axes.set_xlim(values[0] - margin, values[-1] + margin)
     ticks = _ticks(values, logarithmic=axis.is_logarithmic, most=max(2, int(width * _TICKS_PER_INCH)))
-    axes.set_xticks(ticks, [f"{value:.4g}" for value in ticks])
+    axes.set_xticks(ticks, [_number(value) for value in ticks])
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _tick_texts(axis: Axis) -> list[str]:
+    """The texts of all values of an axis, in their order."""
+    return [_number(value) for value in sorted(set(axis.numbers or ()))]
 
 
 def _ticks(values: list[float], *, logarithmic: bool, most: int) -> list[float]:
@@ -144,23 +166,23 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     room = (size[0] - _AROUND[0] - 0.9) / across / len(data.x.texts)
     for axes, one in zip(grid_of_axes.flat, data.maps, strict=False):
         _draw_map(axes, one.values, scale, data.digits, text=room > 0.36)
-        axes.set_title(one.label, loc="left", fontweight="bold")
+        axes.set_title(broken(one.label, room * len(data.x.texts)), loc="left", fontweight="bold")
         axes.set_xticks(range(len(data.x.texts)), _numbers(data.x), rotation=0 if room > 0.4 else 60)
         axes.set_yticks(range(len(data.y.texts)), _numbers(data.y))
         axes.tick_params(length=0, labelbottom=True)
         axes.spines[:].set_visible(False)
     for axes in grid_of_axes.flat[len(data.maps) :]:
         axes.set_visible(False)
-    figure.supxlabel(data.x.label)
-    figure.supylabel(data.y.label)
+    figure.supxlabel(broken(data.x.label, size[0]))
+    figure.supylabel(broken(data.y.label, size[1]))
     bar = figure.colorbar(scale, ax=grid_of_axes.ravel().tolist(), pad=0.02, fraction=0.03)
-    bar.set_label(f"{data.title} ({data.unit})" if data.unit else data.title)
+    bar.set_label(broken(f"{data.title} ({data.unit})" if data.unit else data.title, size[1]))
     bar.outline.set_visible(False)
     return figure
 
 
 def _numbers(axis: Axis) -> list[str]:
-    return [f"{number:.4g}" for number in axis.numbers or ()]
+    return [_number(number) for number in axis.numbers or ()]
 
 
 def _draw_map(

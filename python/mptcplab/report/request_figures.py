@@ -10,8 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from mptcplab.plots.figure import BAND, LEFT, RIGHT, WIDEST, Canvas, grid, line_handle, styled
-from mptcplab.plots.styles import INK, SOFT, Style, style
+from mptcplab.plots.figure import (
+    BAND,
+    LEFT,
+    LINE,
+    NOTE,
+    RIGHT,
+    WIDEST,
+    Canvas,
+    broken,
+    grid,
+    line_handle,
+    lines_in,
+    note_lines,
+    styled,
+)
+from mptcplab.plots.styles import INK, Style, style
 from mptcplab.report import tables
 from mptcplab.report.parameters import evenly
 
@@ -21,7 +35,7 @@ if TYPE_CHECKING:
 
     from mptcplab.trace.reader import Trace
 
-_GAP, _BETWEEN, _TITLE, _UNDER, _NOTE = 0.3, 0.12, 0.28, 0.52, 0.24
+_GAP, _BETWEEN, _TITLE, _UNDER = 0.3, 0.12, 0.28, 0.52
 _HIGH, _ROW = 2.6, 0.85
 # More curves than this cannot be told apart, and more flows have no room side by side.
 MAX_CONFIGS, MAX_FLOWS = 12, 3
@@ -141,7 +155,9 @@ def distribution_figure(data: RequestData, width: float = WIDEST) -> Figure:
     if data.drawn_bounds_ms:
         handles.append((line_handle(**_BOUND), "bound"))
     titled = _TITLE if len(flows) > 1 else 0.1
-    canvas = Canvas(width, titled + _HIGH + _UNDER + _NOTE * len(data.notes), handles)
+    notes = note_lines(data.notes, width)
+    canvas = Canvas(width, titled + _HIGH + _UNDER + NOTE * len(notes), handles)
+    canvas.write_notes(notes)
     for place, flow in enumerate(flows):
         axes = canvas.axes(LEFT + place * (inside + _GAP), titled, inside, _HIGH)
         grid(axes, "both")
@@ -162,7 +178,6 @@ def distribution_figure(data: RequestData, width: float = WIDEST) -> Figure:
             axes.set_ylabel(f"Share of {data.kind} (ECDF)")
         if len(flows) > 1:
             axes.set_title(flow, loc="left", fontweight="bold")
-    _add_notes(canvas, data)
     return canvas.figure
 
 
@@ -171,11 +186,15 @@ def course_figure(data: RequestData, width: float = WIDEST) -> Figure:
     """A point per request or message of the first run: when it was sent, how long it took; rows are configurations."""
     flows, styles = data.flows, data.styles
     inside = (width - LEFT - RIGHT - _GAP * (len(flows) - 1)) / len(flows)
-    titled = _TITLE + (_TITLE if len(flows) > 1 else 0.0)
-    step = _ROW + _BETWEEN + _TITLE
-    height = titled + len(styles) * step - _TITLE + _UNDER + _NOTE * len(data.notes)
-    canvas = Canvas(width, height)
-    for one in data.times:
+    names = [f"{one.config} · {one.flow}" if len(flows) > 1 else one.config for one in data.times]
+    titles = [broken(name, inside) for name in names]
+    title = _TITLE + LINE * (max(map(lines_in, titles)) - 1)
+    titled = title + (_TITLE if len(flows) > 1 else 0.0)
+    step = _ROW + _BETWEEN + title
+    notes = note_lines(data.notes, width)
+    canvas = Canvas(width, titled + len(styles) * step - title + _UNDER + NOTE * len(notes))
+    canvas.write_notes(notes)
+    for one, name in zip(data.times, titles, strict=True):
         row, place = list(styles).index(one.config), flows.index(one.flow)
         axes = canvas.axes(LEFT + place * (inside + _GAP), titled + row * step, inside, _ROW)
         grid(axes, "both")
@@ -188,12 +207,10 @@ def course_figure(data: RequestData, width: float = WIDEST) -> Figure:
         axes.set_xlim(0, data.end_s)
         last = row == len(styles) - 1
         axes.tick_params(labelleft=place == 0, labelbottom=last)
-        name = f"{one.config} · {one.flow}" if len(flows) > 1 else one.config
         axes.set_title(name, loc="left", fontweight="bold")
         if last:
             axes.set_xlabel("Time (s)")
     canvas.figure.text(0.012, 0.55, f"{data.title} (ms)", rotation=90, va="center", ha="left")
-    _add_notes(canvas, data)
     return canvas.figure
 
 
@@ -218,9 +235,3 @@ def _time_axis(axes: Axes, data: RequestData, which: str) -> None:
         axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
-
-
-def _add_notes(canvas: Canvas, data: RequestData) -> None:
-    for number, note in enumerate(data.notes):
-        at = (len(data.notes) - number - 0.6) * _NOTE / canvas.figure.get_figheight()
-        canvas.figure.text(0.01, at, note, fontsize=8, color=SOFT)
