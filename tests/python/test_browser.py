@@ -23,6 +23,8 @@ DESKTOP, PHONE = (1280, 900), (360, 740)
 LINES = """() => document.getElementById("time-plot").data.map((one) => ({...one.meta, x: [...one.x], y: [...one.y],
     dash: one.line.dash, colour: one.line.color, label: one.name}))"""
 
+PANELS = """() => [...new Set(document.getElementById("time-plot").data.map((one) => one.meta.panel))]"""
+
 # As the reader finds the page.
 RESET = """() => {
     document.getElementById("time-lines").open = false;
@@ -246,6 +248,22 @@ def test_runs_and_lines_are_chosen_together(browser: Browser, two: Results) -> N
     page.get_by_label("reno").uncheck()
     settle(page, "No run is chosen.")
     assert drawn(page) == []
+
+
+def test_an_outlier_of_the_round_trip_time_leaves_its_plot_and_is_noted(browser: Browser, tmp_path: Path) -> None:
+    """After 10 s without a path, one sample of 10 s made a line at zero of all others."""
+    outage = "schedule = [{ at = '12 s', up = false }, { at = '22 s', up = true }]\n"
+    text = SCENARIO.replace('duration = "3 s"', 'duration = "40 s"').replace("[links.B]", f"{outage}[links.B]")
+    (tmp_path / "outage.toml").write_text(text)
+    results = mptcplab.run(tmp_path / "outage.toml", "lia", 1, out=tmp_path / "results", progress=False)
+    page = browser.open(results.report(figures=False))
+    jump = max(samples(results, "lia", 0, "sf1", "rtt_us")["value"]) / 1000
+    assert jump > 9000
+    settle(page, f"Round-trip time: values of up to {float(f'{jump:.4g}'):,.0f} ms are above the axis")
+    assert max(line(page, "rtt", "mp sf1")["y"], key=lambda value: value or 0) > 9000
+    (place,) = (k for k, one in enumerate(page.evaluate(PANELS)) if one == "rtt")
+    axis = "yaxis" + (str(place + 1) if place else "")
+    assert page.evaluate(f"() => document.getElementById('time-plot').layout.{axis}.range[1]") < 1000
 
 
 def test_dense_lines_are_solid_and_dashes_come_where_they_can_be_seen(browser: Browser, two: Results) -> None:

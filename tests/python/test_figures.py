@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
+import synthetic as s
 from conftest import SCENARIO
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import mptcplab
+from mptcplab.plots.goodput import GoodputData, Part, Row, goodput_figure
+from mptcplab.plots.over_time import CWND, RTT, Column, Panel, Series, over_time
+from mptcplab.plots.styles import style as style_of
+from mptcplab.report import captions
 from mptcplab.report.plotting import Size
 from mptcplab.results import Results
 
@@ -130,3 +137,81 @@ def test_plots_that_would_be_too_narrow_stand_below_each_other(grid: Results) ->
     assert [axes.get_xlabel() for axes in grid.plot.over("links.B.queue", flows="mp").axes] == 3 * [
         "links.B.queue (packets)"
     ]
+
+
+def over_time_of(panel: Panel, one: Sequence[float], other: Sequence[float]) -> tuple[list[str], tuple[float, float]]:
+    """The notes of a figure of two runs of 200 s and 100 s with a value per second, and the ends of its axis.
+
+    The first run has settled after 20 s, the second one after 10 s.
+    """
+    columns = [
+        Column(
+            cc, (Series(panel, "path", style_of(k), np.arange(len(values)) + 0.5, np.array(values)),), 0.0, end, settled
+        )
+        for k, (cc, values, end, settled) in enumerate((("lia", one, 200.0, 20.0), ("olia", other, 100.0, 10.0)))
+    ]
+    figure = over_time(columns, [panel], most_columns=2, note="repetition 1 of 3")
+    assert faults(figure) == []
+    return [text.get_text() for text in figure.texts], figure.axes[0].get_ylim()
+
+
+def test_an_outlier_of_the_round_trip_time_does_not_flatten_the_rest_and_is_noted() -> None:
+    """After 10 s without a path, one sample of 10 s made a line at zero of all others."""
+    usual, slower = [30.0 + k % 5 for k in range(200)], [50.0 + k % 3 for k in range(100)]
+    jump = [*usual[:150], 10_000.0, *usual[151:]]
+    notes, ends = over_time_of(RTT, jump, slower)
+    assert ends == (0, 1.05 * 52)
+    assert notes == ["repetition 1 of 3", "Round-trip time: values of up to 10,000 ms are above the axis"]
+    # Up to five times the usual values of the slowest line, 5 * 52 ms, are not outliers.
+    assert over_time_of(RTT, [*usual[:150], 260.0, *usual[151:]], slower) == (["repetition 1 of 3"], (0, 1.05 * 260))
+    # Neither are values of which there are many: 3 of 180.
+    many = [10_000.0 if k in (60, 90, 150) else value for k, value in enumerate(usual)]
+    assert over_time_of(RTT, many, slower)[1] == (0, 1.05 * 10_000)
+    # A window is what it is.
+    assert over_time_of(CWND, jump, slower)[1] == (0, 1.05 * 10_000)
+
+
+def test_a_peak_before_the_run_settles_is_noted_where_it_is_cut_off() -> None:
+    """Peaks of slow start left the plots, and nothing said so."""
+    usual = [30.0 + k % 5 for k in range(200)]
+    notes, ends = over_time_of(CWND, [7.0, 1234.0, *usual[2:]], [*[90.5] * 10, *usual[10:100]])
+    assert ends == (0, 1.05 * 34)
+    assert notes[1:] == ["Congestion window: values of up to 1,234 packets before 20 s are above the axis"]
+    notes, _ = over_time_of(CWND, usual, [*[90.5] * 10, *usual[10:100]])
+    assert notes[1:] == ["Congestion window: values of up to 90.5 packets before 20 s are above the axis"]
+    assert over_time_of(CWND, [7.0, 35.0, *usual[2:]], usual[:100])[0] == ["repetition 1 of 3"]
+
+
+def counts(directory: Path, timeouts: Sequence[int]) -> Results:
+    """As many repetitions at each of three losses, the last of which has these timeouts."""
+    runs, flow, subflow = [], [], []
+    scenario = s.resolved([s.link("A", "S", "D", 8)], [s.tcp("tcp", s.subflow("sf1", "A"))], duration_s=4)
+    for at, loss in enumerate(("0.1 %", "1 %", "5 %")):
+        for rep, count in enumerate(timeouts):
+            run = at * len(timeouts) + rep
+            runs.append(s.run_row(run, scenario, rep=rep) | {"axes": f'{{"cc": "lia", "links.A.loss": "{loss}"}}'})
+            for t in (0, 4):
+                flow.append({"run": run, "t": t, "flow": "tcp", "delivered_bytes": t * 1000 * (1 + rep)})
+                row = {"run": run, "t": t, "flow": "tcp", "subflow": "sf1"}
+                subflow.append(row | {"rto_count": count if (at, t) == (2, 4) else 0})
+    return Results.open(s.write(directory, runs, flow=flow, subflow=subflow))
+
+
+def test_an_interval_that_is_cut_off_is_noted(tmp_path: Path) -> None:
+    """0.25 timeouts +- 0.8 looked like +- 0.15."""
+    # The standard deviation of 0, 0, 0, 1 is 0.5, and t of 3 degrees of freedom 3.1824: 0.25 + 3.1824 * 0.5 / 2.
+    figure = counts(tmp_path / "four", [0, 0, 1, 0]).plot.over(metric="rto_count")
+    assert [text.get_text() for text in figure.texts] == ["95 % intervals reach beyond the axis: up to 1.05"]
+    # 6, 6, 7, 6: the interval of 6.25 is as wide, and within the axis.
+    assert counts(tmp_path / "more", [6, 6, 7, 6]).plot.over(metric="rto_count").texts == []
+
+
+def test_a_bar_whose_interval_is_cut_off_is_noted_in_the_figure_and_on_the_page() -> None:
+    part = Part("sf1", 5.0, style_of(0))
+    wide = GoodputData((Row("lia", 5.0, 63.5, (0.25, 9.75), (part,), None),), "Goodput", "Mbit/s")
+    note = "95 % intervals reach beyond the axis: up to 68.5 Mbit/s"
+    assert [text.get_text() for text in goodput_figure(wide, 3.5).texts] == note.replace("to 6", "to\n6").split("\n")
+    assert captions.of_bars(wide).endswith(f" {note}.")
+    narrow = replace(wide, rows=(replace(wide.rows[0], half=0.5),))
+    assert goodput_figure(narrow).texts == []
+    assert "beyond" not in captions.of_bars(narrow)

@@ -245,8 +245,8 @@ def texts_of(figure: Figure) -> list[str]:
 
 def test_a_figure_over_time_says_which_of_several_repetitions_it_shows(noisy: Results) -> None:
     """Nothing in it did."""
-    assert texts_of(noisy.plot.over_time("lia", 1)) == ["repetition 2 of 3"]
-    assert texts_of(noisy.plot.over_time(rep=2)) == ["repetition 3 of 3"]
+    assert texts_of(noisy.plot.over_time("lia", 1, quantities="payload")) == ["repetition 2 of 3"]
+    assert texts_of(noisy.plot.over_time(rep=2, quantities="payload")) == ["repetition 3 of 3"]
     plots = plot_data(noisy)
     assert [one.note for one in figures_over_time(plots, Path())] == ["repetition 1 of 3"] * 4
     # The first run of reno has no samples.

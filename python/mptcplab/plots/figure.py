@@ -148,6 +148,20 @@ def note_lines(notes: Iterable[str], width: float) -> list[str]:
         return [line for note in notes for line in broken(note, in_usual_letters).split("\n")]
 
 
+def intervals_beyond(low: float, top: float, ends: Sequence[float], unit: str) -> str | None:
+    """A note on 95 % intervals with these ends that leave an axis; None if they do not.
+
+    An interval of a quantity that is never negative may reach below zero, which is no value of the quantity.
+
+    >>> intervals_beyond(0.0, 0.4, [-0.55, 0.2, 1.05], "ms")
+    '95 % intervals reach beyond the axis: up to 1.05 ms'
+    >>> intervals_beyond(0.0, 1.2, [-0.55, 0.2, 1.05], "ms")
+    """
+    beyond = [f"down to {min(ends):.3g}"] if low < 0 and min(ends) < low else []
+    beyond += [f"up to {max(ends):.3g}"] if max(ends) > top else []
+    return f"95 % intervals reach beyond the axis: {' and '.join(beyond)} {unit}".strip() if beyond else None
+
+
 class _Words(TextWrapper):
     """Breaks a text at its spaces."""
 
@@ -236,5 +250,5 @@ class Canvas:
 
     def write_notes(self, lines: Sequence[str]) -> None:
         """Lines at the lower edge, for which the height has `NOTE` each."""
-        for number, line in enumerate(reversed(lines)):
-            self.figure.text(0.01, (number + 0.3) * NOTE / self._height, line, color=SOFT, fontsize=_NOTE_SIZE)
+        for below, line in zip(reversed(range(len(lines))), lines, strict=True):
+            self.figure.text(0.01, (below + 0.3) * NOTE / self._height, line, color=SOFT, fontsize=_NOTE_SIZE)

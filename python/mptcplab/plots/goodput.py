@@ -11,6 +11,7 @@ import numpy as np
 from mptcplab.plots.figure import (
     LEFT,
     LINE,
+    NOTE,
     REFERENCE_MARK,
     RIGHT,
     WIDEST,
@@ -20,8 +21,10 @@ from mptcplab.plots.figure import (
     filled_handle,
     grid,
     hatch,
+    intervals_beyond,
     line_handle,
     lines_in,
+    note_lines,
     styled,
     text_width,
 )
@@ -105,6 +108,12 @@ class GoodputData:
         widest = max(row.mean + (row.half or 0.0) for row in self.rows)
         return 1.05 * max(seen, min(widest, 1.4 * seen)) or 1.0
 
+    @property
+    def cut_off(self) -> str | None:
+        """A note on intervals that end beyond the axis; None if there are none."""
+        widest = max((row.mean + (row.half or 0.0) for row in self.rows), default=0.0)
+        return intervals_beyond(0.0, self.top, [0.0, widest], self.unit) if self.rows else None
+
     def for_page(self) -> dict[str, Any]:
         """The data that the page's script needs."""
         rows = [
@@ -132,7 +141,9 @@ def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
     whole = across * _BARS_BESIDE_MEMBERS if goodput.has_members else across
     beside = across - whole - _BESIDE
     titles = [broken(goodput.axis, whole), broken(goodput.axis_of_members, beside) if goodput.has_members else ""]
-    canvas = Canvas(width, high + _UNDER + LINE * (max(map(lines_in, titles)) - 1), handles)
+    notes = note_lines(filter(None, [goodput.cut_off]), width)
+    canvas = Canvas(width, high + _UNDER + LINE * (max(map(lines_in, titles)) - 1) + NOTE * len(notes), handles)
+    canvas.write_notes(notes)
     axes = canvas.axes(left, 0, whole, high)
     if goodput.has_members:
         _draw_members(canvas.axes(left + whole + _BESIDE, 0, beside, high), goodput, titles[1], beside)

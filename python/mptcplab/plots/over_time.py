@@ -47,13 +47,21 @@ _SHORT_S = 30
 _MOST_END_LABELS = 8
 
 
+# A value this many times higher than the usual ones of all lines is an outlier. Usual are all but the highest hundredth
+# of a line.
+_FAR, _USUAL = 5.0, 0.99
+# A number in a note has no decimals from here on.
+_WHOLE = 100
+
+
 @dataclass(frozen=True)
 class Panel:
-    """A quantity, with its unit."""
+    """A quantity, with its unit; if it `has_outliers`, single values may be far above all others."""
 
     name: str
     title: str
     unit: str
+    has_outliers: bool = False
 
     @property
     def axis(self) -> str:
@@ -62,8 +70,9 @@ class Panel:
 
 
 CWND = Panel("cwnd", "Congestion window", "packets")
-RTT = Panel("rtt", "Round-trip time", "ms")
-SMOOTHED_RTT = Panel("srtt", "Smoothed RTT", "ms")
+# What a failed path held back arrives with the length of the failure as its round-trip time.
+RTT = Panel("rtt", "Round-trip time", "ms", has_outliers=True)
+SMOOTHED_RTT = Panel("srtt", "Smoothed RTT", "ms", has_outliers=True)
 THROUGHPUT = Panel("throughput", "Throughput", "Mbit/s")
 PAYLOAD = Panel("payload", "Payload received", "Mbit/s")
 QUEUE = Panel("queue", "Queue", "packets")
@@ -99,14 +108,42 @@ class Column:
 
 
 def axis_top(columns: Iterable[Column], panel: Panel) -> float:
-    """End of a panel's axis: the overshoot of slow start would flatten the rest, so it may leave the plot."""
-    peaks = [0.0]
-    for column in columns:
-        for series in column.of(panel):
-            settled = series.values[series.times_s >= column.settled_s]
-            if np.isfinite(settled).any():
-                peaks.append(float(np.nanmax(settled)))
-    return 1.05 * max(peaks) or 1.0
+    """End of a panel's axis: the overshoot of slow start would flatten the rest, so it may leave the plot.
+
+    Outliers of a panel that has them may leave it as well.
+    """
+    lines = [_seen(series, column.settled_s, column.end_s) for column in columns for series in column.of(panel)]
+    values = [line for line in lines if line.size]
+    if not values:
+        return 1.0
+    highest = _highest(values)
+    if panel.has_outliers:
+        usual = max(float(np.quantile(line, _USUAL, method="lower")) for line in values)
+        highest = _highest(line[line <= _FAR * usual] for line in values)
+    return 1.05 * highest or 1.0
+
+
+def cut_off(columns: Sequence[Column], panel: Panel, top: float) -> str | None:
+    """A note on values above the end of an axis; None if there are none."""
+    early = _highest(_seen(series, one.begin_s, one.settled_s) for one in columns for series in one.of(panel))
+    later = _highest(_seen(series, one.settled_s, one.end_s) for one in columns for series in one.of(panel))
+    highest = max(early, later)
+    if highest <= top:
+        return None
+    when = "" if later > top else f" before {max(one.settled_s for one in columns):g} s"
+    number = f"{highest:,.0f}" if highest >= _WHOLE else f"{highest:.3g}"
+    return f"{panel.title}: values of up to {number} {panel.unit}{when} are above the axis"
+
+
+def _highest(lines: Iterable[np.ndarray]) -> float:
+    return max((float(line.max(initial=0.0)) for line in lines), default=0.0)
+
+
+def _seen(series: Series, begin_s: float, end_s: float) -> np.ndarray:
+    """The values of a line in a span of time that are drawn."""
+    inside = (series.times_s >= begin_s) & (series.times_s <= end_s) & np.isfinite(series.values)
+    found: np.ndarray = series.values[inside]
+    return found
 
 
 def label_heights(lines: Sequence[Series], top: float) -> list[float]:
@@ -164,10 +201,11 @@ def over_time(
     titles = [broken(column.title, inside) for column in columns]
     title = _TITLE + LINE * (max(map(lines_in, titles)) - 1) if any(titles) else 0.1
     row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
-    notes = note_lines([note] if note else [], width)
+    tops = {panel: axis_top(columns, panel) for panel in panels}
+    cut = [cut_off(columns, panel, top) for panel, top in tops.items()]
+    notes = note_lines(filter(None, [note, *cut]), width)
     canvas = Canvas(width, rows * row_height + NOTE * len(notes), [] if alone else handles)
     canvas.write_notes(notes)
-    tops = {panel: axis_top(columns, panel) for panel in panels}
     for index, column in enumerate(columns):
         row, place = divmod(index, per_row)
         for number, panel in enumerate(panels):

@@ -39,6 +39,7 @@ def of_bars(goodput: GoodputData) -> str:
     if any(row.fair_share is not None for row in rows):
         parts.append("the diamond is the fair share of the raw link rate")
     text = "; ".join(parts) + "."
+    text += f" {goodput.cut_off}." if goodput.cut_off else ""
     return text + (" On the right, every circle is the mean goodput of one flow." if goodput.has_members else "")
 
 

@@ -245,7 +245,8 @@ def _panels(lines: list[Line], run: _Packed, shown: set[tuple[str, ...]]) -> lis
     for line, about in zip(lines, run.about, strict=True):
         _, _, scale = _SOURCES[line.panel]
         named = {"name": line.panel.name, "title": line.panel.title, "unit": line.panel.unit, "scale": scale}
-        panel = panels.setdefault(line.panel.name, {**named, "rate": line.panel == PAYLOAD, "series": []})
+        kind = {"rate": line.panel == PAYLOAD, "outliers": line.panel.has_outliers}
+        panel = panels.setdefault(line.panel.name, {**named, **kind, "series": []})
         look = {"label": line.label, "index": line.style.index, **line.style.for_page()}
         panel["series"].append({**look, "shown": line.names in shown, **about})
     return list(panels.values())

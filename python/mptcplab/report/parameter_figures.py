@@ -17,6 +17,7 @@ from mptcplab.plots.figure import (
     broken,
     constrained,
     grid,
+    intervals_beyond,
     line_handle,
     lines_in,
     note_lines,
@@ -42,7 +43,9 @@ def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
     """A line with its interval per algorithm; small multiples for flows and a second parameter."""
     layout = Multiples.of(data.rows, data.columns, width, _tick_texts(data.x))
     looks = {curve.label: curve.style for plot in data.plots for curve in plot.curves}
-    notes = note_lines(data.notes, width)
+    top, low = _top(data), _bottom(data)
+    cut = intervals_beyond(low, top, _all_ends(data), data.unit)
+    notes = note_lines([*data.notes, *([cut] if cut else [])], width)
     label = broken(data.x.label, layout.inside)
     fits = "\n" not in label
     label = label if fits else broken(data.x.label, width - LEFT)
@@ -54,7 +57,6 @@ def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
         # Wider than a plot: it stands once, in the middle of all of them.
         x, y = (LEFT + width - RIGHT) / 2 / width, (NOTE * len(notes) + 0.06) / canvas.figure.get_figheight()
         canvas.figure.supxlabel(label, x=x, y=y, va="bottom")
-    top, low = _top(data), _bottom(data)
     for plot in data.plots:
         place = layout.place(plot.row, plot.column)
         left = LEFT + place.across * (layout.inside + layout.gap)
@@ -133,6 +135,12 @@ def _ends(data: Parameters) -> tuple[list[float], list[float]]:
     points = [point for plot in data.plots for curve in plot.curves for point in curve.points]
     means = [point.mean for point in points]
     return means, [point.mean + (point.half or 0.0) for point in points]
+
+
+def _all_ends(data: Parameters) -> list[float]:
+    """Both ends of every interval."""
+    points = [point for plot in data.plots for curve in plot.curves for point in curve.points]
+    return [point.mean + sign * (point.half or 0.0) for point in points for sign in (-1, 1)]
 
 
 def _top(data: Parameters) -> float:

@@ -50,16 +50,23 @@ function panelsOf(runs, pixels) {
 
 const named = (run, series, lines) => (lines > 1 ? run.config + " " + series.label : run.config);
 
-// End of an axis: what is seen after the warm-up, or else everything that is seen.
+// End of an axis: what is seen after the warm-up, or else everything that is seen. Outliers of a panel that has them may
+// leave it, as in the files of the figures: values that are FAR times higher than the usual ones, which are all but the
+// highest hundredth of a line.
+const FAR = 5, USUAL = 0.99;
+
 function topOf(panel) {
-  let settled = 0, all = 0;
-  for (const { x, y, run } of panel.lines) for (let i = 0; i < x.length; i++) {
-    if (x[i] < view.from || x[i] > view.to) continue;
-    all = Math.max(all, y[i]);
-    if (x[i] >= run.warmup) settled = Math.max(settled, y[i]);
-  }
-  return 1.05 * (settled || all) || 1;
+  const all = panel.lines.map((line) => seenOf(line, view.from));
+  const later = panel.lines.map((line) => seenOf(line, Math.max(view.from, line.run.warmup)));
+  const lines = later.some((values) => values.some((value) => value > 0)) ? later : all;
+  const usual = Math.max(0, ...lines.map((values) => values[Math.floor(USUAL * (values.length - 1))] ?? 0));
+  const highest = (values) => values.findLast((value) => !panel.outliers || value <= FAR * usual) ?? 0;
+  panel.highest = Math.max(0, ...all.map((values) => values.at(-1) ?? 0));
+  return 1.05 * Math.max(0, ...lines.map(highest)) || 1;
 }
+
+// The values of a line from a time to the end of the window, in order of size.
+const seenOf = ({ x, y }, from) => y.filter((value, i) => value !== null && x[i] >= from && x[i] <= view.to).sort((a, b) => a - b);
 
 // Heights of the labels at the ends of lines, pushed apart, as fractions of the panel.
 function labelHeights(panel) {
@@ -147,6 +154,9 @@ function describe(runs, panels) {
   }
   const rate = panels.find((panel) => panel.rate);
   if (rate) parts.push("payload as mean over " + milliseconds(Math.max(...rate.lines.map((line) => line.bin))));
+  for (const panel of panels) if (panel.highest > panel.top) {
+    parts.push(`${panel.title}: values of up to ${Number(panel.highest.toPrecision(4)).toLocaleString("en")} ${panel.unit} are above the axis`);
+  }
   const without = [...view.configs].filter((name) => !runs.some((run) => run.config === name));
   const absent = without.length ? ` This page has no repetition ${Number(view.rep) + 1} of ${without.join(", ")}.` : "";
   byId("time-shown").textContent = (runs.length
