@@ -70,6 +70,36 @@ class Results(Trace):
 
         return summary(self)
 
+    @property
+    def parameters(self) -> pl.DataFrame:
+        """What every run is: run, rep, config, engine, cc, and a column per axis of the sweep (unit in `<axis>.unit`).
+
+        >>> import mptcplab
+        >>> loss = {"links.B1.loss": "0.1 %, 1 %"}
+        >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", "lia", 1, duration="12 s", sweep=loss)
+        >>> results.parameters["links.B1.loss"].to_list()
+        [0.1, 1.0]
+        """
+        from mptcplab.axes import columns
+
+        return columns(self)
+
+    def summarise(self, values: pl.DataFrame) -> pl.DataFrame:
+        """Mean, spread and 95 % confidence interval of your own `values` over repetitions; only runs that count.
+
+        `values` has the columns `run` and `value`, with one value per run and combination of its other columns, such as
+        flow and subflow. The columns are those of `summary`, with these others before `n`.
+
+        >>> import mptcplab, polars as pl
+        >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", "lia", 3, duration="12 s")
+        >>> values = results.flow.group_by("run", "flow").agg(value=pl.col("delivered_bytes").max() / 1e6)
+        >>> results.summarise(values).columns[:8]
+        ['config', 'engine', 'cc', 'flow', 'n', 'mean', 'std', 'median']
+        """
+        from mptcplab.report.frames import of_own_values
+
+        return of_own_values(self, values)
+
     def families(self) -> pl.DataFrame:
         """Total, mean, spread and Jain's index of the flows that are declared with a `count`, per configuration.
 

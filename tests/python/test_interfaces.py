@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import synthetic as s
 from command_line import lab
 from conftest import ROOT, SCENARIO
 from typer.main import get_command
@@ -21,6 +22,7 @@ from mptcplab import axes, reference
 from mptcplab.cli import app
 from mptcplab.cli.completion import SHELLS, commands, script
 from mptcplab.cli.examples import EXAMPLES
+from mptcplab.errors import MptcplabError
 from mptcplab.ranges import expand
 from mptcplab.report.parameters import maps, over_parameter
 from mptcplab.results import Results
@@ -100,6 +102,67 @@ def test_the_summary_has_a_column_per_axis_with_its_unit(sweep: Results) -> None
     assert set(found["links.A.delay"]) == {6.0, 30.0}
     assert set(summary["links.A.loss.unit"]) == {"%"}
     assert set(found["unit"]) == {"Mbit/s"}
+
+
+def test_every_run_has_the_values_of_its_axes_as_numbers(sweep: Results) -> None:
+    """They were in a JSON text of `runs` alone."""
+    found = sweep.parameters
+    assert found.columns[:5] == ["run", "rep", "config", "engine", "cc"]
+    assert sorted(found["run"]) == sorted(sweep.runs["run"])
+    for run, cc, delay, loss in found.select("run", "cc", "links.A.delay", "links.A.loss").iter_rows():
+        text = sweep.runs.filter(run=run)["axes"].item()
+        assert json.loads(text) == {"cc": cc, "links.A.delay": f"{delay:g} ms", "links.A.loss": f"{loss:g} %"}
+    assert set(found["links.A.loss.unit"]) == {"%"}
+
+
+def test_own_values_are_summarised_like_those_of_metrics(sweep: Results) -> None:
+    """Names of the trace are categories; intervals had to be computed by hand."""
+    expected = sweep.summary().filter(metric="goodput")
+    assert sweep.summarise(sweep.metrics("goodput")).equals(expected)
+    # The same goodput of whole flows from the trace: bytes of the 2 s after the warm-up of 1 s.
+    at = pl.col("t_ns")
+    ends = sweep.flow.filter((at == 1_000_000_000) | (at == 3_000_000_000))
+    grown = pl.col("delivered_bytes").max() - pl.col("delivered_bytes").min()
+    mine = sweep.summarise(ends.group_by("run", "flow", maintain_order=True).agg(value=grown * 8 / 2e6))
+    assert mine.columns[:8] == [*expected.columns[:7], "flow"]
+    keys, numbers = ["config", "flow"], ["mean", "half", "lo", "hi", "n"]
+    both = mine.join(expected.filter(pl.col("subflow").is_null()), on=keys, suffix="_of_metric", validate="1:1")
+    assert both.height == 2 * 3 * 2 * 2
+    for name in numbers:
+        assert both[name].to_list() == pytest.approx(both[f"{name}_of_metric"].to_list())
+
+
+def test_own_values_need_no_names_and_leave_out_runs_that_do_not_count(tmp_path: Path) -> None:
+    scenario = s.resolved([s.link("A", "S", "D", 8)], [s.tcp("tcp", s.subflow("sf1", "A"))], duration_s=3)
+    runs = [s.run_row(run, scenario, rep=run) | {"status": "complete", "status_reason": None} for run in range(3)]
+    runs[1] |= {"status": "partial", "status_reason": "interrupted"}
+    results = Results.open(s.write(tmp_path, runs))
+    found = results.summarise(pl.DataFrame({"run": [2, 1, 0], "value": [13, 1000, 7]}))
+    assert found.select("config", "n", "mean", "min", "max").rows() == [("lia", 2, 10.0, 7.0, 13.0)]
+
+
+OWN_VALUES: dict[str, tuple[Any, str]] = {
+    "no table": ([1.0], "values: not a data frame of polars: list"),
+    "no run": (pl.DataFrame({"value": [1.0]}), "values: no column 'run'"),
+    "texts": (pl.DataFrame({"run": [0], "value": ["9.5"]}), "values: not a column of numbers: 'value'"),
+    "another run": (pl.DataFrame({"run": [0, 977], "value": [1.0, 2.0]}), "values: no such run: 977"),
+    "a result": (
+        pl.DataFrame({"run": [0], "value": [1.0], "mean": [2.0]}),
+        "a column with the name of a result: 'mean'",
+    ),
+    "twice": (
+        pl.DataFrame({"run": [0, 3, 3], "flow": ["mp", "tcp", "tcp"], "value": [1.0, 2.0, 3.0]}),
+        "several values of one run: run = 3, flow = tcp\n\n"
+        "hint: one value per run: values.group_by('run', 'flow').agg(value=...)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_VALUES)
+def test_what_is_no_table_of_own_values_is_refused(sweep: Results, name: str) -> None:
+    values, message = OWN_VALUES[name]
+    with pytest.raises(MptcplabError, match=re.escape(message)):
+        sweep.summarise(values)
 
 
 def test_the_files_of_a_report_have_axes_and_units(sweep: Results, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -21,12 +21,14 @@ def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     return summarise_parts([found.filter(pl.col("metric") == name) for name in names] or [found], configs)
 
 
-def summarise_parts(metrics: Iterable[pl.DataFrame], configs: pl.DataFrame) -> pl.DataFrame:
-    """The same for metrics one by one, whose rows have their positions among all in `row`.
+def summarise_parts(
+    metrics: Iterable[pl.DataFrame], configs: pl.DataFrame, keys: Sequence[str] = ENTITY
+) -> pl.DataFrame:
+    """The same for metrics one by one, whose rows have their positions among all in `row`; `keys` name an entity.
 
     All values of many runs with the names of their configurations would take much memory.
     """
-    parts = [_grouped(part, configs) for part in metrics]
+    parts = [_grouped(part, configs, keys) for part in metrics]
     # In the order in which entities first appear, run by run.
     grouped = pl.concat(parts).sort("position", "row").drop("position", "row")
     quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)
@@ -37,12 +39,12 @@ def summarise_parts(metrics: Iterable[pl.DataFrame], configs: pl.DataFrame) -> p
     return result
 
 
-def _grouped(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
+def _grouped(metrics: pl.DataFrame, configs: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Statistics of each configuration and entity, with the place of its first value."""
     value = pl.col("value")
     runs = configs.select("run", "config").with_row_index("position")
-    joined = runs.join(metrics, on="run", maintain_order="left").filter(pl.col("metric").is_not_null())
-    return joined.group_by("config", *ENTITY, maintain_order=True).agg(
+    joined = runs.join(metrics, on="run", maintain_order="left").filter(pl.col("row").is_not_null())
+    return joined.group_by("config", *keys, maintain_order=True).agg(
         pl.col("position", "row").first(),
         n=value.count(),
         mean=value.mean(),
