@@ -55,10 +55,14 @@ class Axis:
         values = self.numbers or ()
         return len(values) > 2 and min(values) > 0 and max(values) >= _DECADES * min(values)
 
-    def number(self, text: str) -> float:
-        """The number of one of its texts."""
-        assert self.numbers is not None
-        return self.numbers[self.texts.index(text)]
+    def place(self, text: str) -> float:
+        """The number of one of its texts, or its position (from 0) among texts that are no numbers of one kind.
+
+        >>> Axis.of("links.B1.queue", ["1 BDP", "50 packets", "unlimited"]).place("unlimited")
+        2.0
+        """
+        at = self.texts.index(text)
+        return float(at) if self.numbers is None else self.numbers[at]
 
     def series(self, texts: list[str | None]) -> pl.Series:
         """A column of values: numbers, truth values, or the texts where they are neither."""

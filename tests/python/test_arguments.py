@@ -152,8 +152,12 @@ def test_results_without_a_directory_go_without_a_warning(scenario: Path) -> Non
 
 
 REFUSED: dict[str, tuple[Callable[[Results], object], str]] = {
-    "over_links": (lambda r: r.plot.over(None, "utilisation"), "utilisation has no value of a flow or of a whole run"),
-    "over_no_flows": (lambda r: r.plot.over(flows=[]), "no values of goodput for these flows"),
+    "over_nothing": (lambda r: r.plot.over(None, "message_p50"), "message_p50 has no value here\n\nhint: .* goodput"),
+    "over_flows": (lambda r: r.plot.over(None, "utilisation", flows="mp"), "utilisation is not a metric of flows"),
+    "over_run": (lambda r: r.plot.over(None, "jain", flows="mp"), "jain is not a metric of flows"),
+    "over_links": (lambda r: r.plot.over(None, "rtt_mean", links="A"), "rtt_mean is not a metric of links"),
+    "over_link": (lambda r: r.plot.over(None, "utilisation", links="C"), "no such link: 'C'\n\nhint: links: A, B$"),
+    "over_no_flows": (lambda r: r.plot.over(flows=[]), "no values of goodput for these"),
     "over_list": (lambda r: r.plot.over(None, ["goodput"]), "metric: not a text"),  # type: ignore[arg-type]
     "over_time": (lambda r: r.plot.over_time(rep="0"), "rep: not a whole number: '0'"),  # type: ignore[arg-type]
     "no_table": (lambda r: r.scan("nope"), "no such table: 'nope'\n\nhint: one of run, flow, subflow"),

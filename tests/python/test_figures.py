@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import synthetic as s
 from conftest import SCENARIO
@@ -137,6 +138,99 @@ def test_plots_that_would_be_too_narrow_stand_below_each_other(grid: Results) ->
     assert [axes.get_xlabel() for axes in grid.plot.over("links.B.queue", flows="mp").axes] == 3 * [
         "links.B.queue (packets)"
     ]
+
+
+def points(figure: Figure) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """The points of every plot by its title, then by the number of the curve."""
+    return {
+        " ".join(axes.get_title(loc="left").split()): {
+            str(number): list(zip(*map(list, line.get_data()), strict=True))
+            for number, line in enumerate(one for one in axes.lines if one.get_marker() not in ("None", "_"))
+        }
+        for axes in figure.axes
+    }
+
+
+def means(results: Results, metric: str, **where: str) -> list[float]:
+    """The means of the summary in its order."""
+    found: list[float] = results.summary().filter(metric=metric, **where)["mean"].to_list()
+    return found
+
+
+def test_a_metric_of_subflows_has_a_plot_for_each(grid: Results) -> None:
+    """It was refused: only flows and whole runs were drawn."""
+    figure = grid.plot.over("links.A.loss", "cwnd_mean", style="column")
+    assert faults(figure) == []
+    queues = ("9 packets", "200 packets")
+    found = points(figure)
+    assert set(found) == {f"{who} links.B.queue = {queue}" for who in ("mp sf1", "mp sf2", "tcp") for queue in queues}
+    for who, flow, subflow in (("mp sf1", "mp", "sf1"), ("mp sf2", "mp", "sf2"), ("tcp", "tcp", "sf1")):
+        for queue, text in zip((9, 200), queues, strict=True):
+            for number, cc in enumerate(("ewtcp(weight=fair)", "lia")):
+                rows = grid.summary().filter(metric="cwnd_mean", flow=flow, subflow=subflow, cc=cc)
+                rows = rows.filter(pl.col("links.B.queue") == queue).select("links.A.loss", "mean")
+                assert found[f"{who} links.B.queue = {text}"][str(number)] == rows.rows()
+    # Only those of one flow, as a map.
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in grid.plot.map("cwnd_mean", flows="mp").axes]
+    assert titles[:4] == [f"{cc}: mp {name}" for cc in ("ewtcp(weight=fair)", "lia") for name in ("sf1", "sf2")]
+
+
+def test_a_metric_of_links_has_a_plot_for_each_that_carries_data(grid: Results) -> None:
+    titles = [axes.get_title(loc="left").split()[0] for axes in grid.plot.over("links.A.loss", "utilisation").axes]
+    assert titles == ["A", "B", "A", "B"]
+    figure = grid.plot.over("links.A.loss", "utilisation", links="B", style="column")
+    assert faults(figure) == []
+    rows = grid.summary().filter(metric="utilisation", link="B", cc="lia").filter(pl.col("links.B.queue") == 200)
+    assert points(figure)["links.B.queue = 200 packets"]["1"] == rows.select("links.A.loss", "mean").rows()
+    assert grid.plot.map("queue_delay_mean", links=["B"]).axes[0].get_title(loc="left") == "ewtcp(weight=fair)"
+
+
+def test_the_subflows_of_a_family_are_drawn_as_their_mean(tmp_path: Path) -> None:
+    (tmp_path / "many.toml").write_text(SCENARIO.replace("[flows.mp]", "[flows.mp]\ncount = 3"))
+    losses = {"links.B.loss": "0.1 %, 1 %, 3 %"}
+    results = mptcplab.run(tmp_path / "many.toml", "lia", 1, sweep=losses, progress=False)
+    found = points(results.plot.over(metric="cwnd_mean", flows="mp"))
+    assert list(found) == ["mp sf1", "mp sf2"]
+    for subflow in ("sf1", "sf2"):
+        of_flows = [means(results, "cwnd_mean", flow=f"mp-{number}", subflow=subflow) for number in (1, 2, 3)]
+        expected = [sum(each) / 3 for each in zip(*of_flows, strict=True)]
+        assert [y for _, y in found[f"mp {subflow}"]["0"]] == pytest.approx(expected)
+
+
+@pytest.fixture(scope="module")
+def mixed(scenario: Path) -> Results:
+    """A parameter whose values are no numbers of one kind, and another one."""
+    values = {"links.B.queue": "1 BDP, 9 packets, unlimited", "links.A.loss": "0.3 %, 5 %"}
+    return mptcplab.run(scenario, "ewtcp(weight=fair),lia", 2, sweep=values, progress=False)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_values_that_are_no_numbers_of_one_kind_are_drawn_side_by_side(mixed: Results, style: Size) -> None:
+    """Such a parameter could not be drawn at all."""
+    figure = mixed.plot.over("links.B.queue", "queue_delay_mean", links="B", style=style)
+    assert faults(figure) == []
+    axes = figure.axes[-1]
+    assert [text.get_text().replace("\n", " ") for text in axes.get_xticklabels()] == [
+        "1 BDP",
+        "9 packets",
+        "unlimited",
+    ]
+    for number, cc in enumerate(("ewtcp(weight=fair)", "lia")):
+        rows = mixed.summary().filter(metric="queue_delay_mean", link="B", cc=cc).filter(pl.col("links.A.loss") == 5)
+        found = points(figure)["links.A.loss = 5 %"][str(number)]
+        assert [y for _, y in found] == rows["mean"].to_list()
+        # The algorithms are beside one another, and nothing lies between two values.
+        assert [x for x, _ in found] == pytest.approx([place + (-0.15, 0.15)[number] for place in range(3)])
+    assert {line.get_linestyle() for line in axes.lines if line.get_marker() in ("o", "s")} == {"None"}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_map_takes_values_that_are_no_numbers(mixed: Results, style: Size) -> None:
+    figure = mixed.plot.map("queue_delay_mean", "links.B.queue", "links.A.loss", links="B", style=style)
+    assert faults(figure) == []
+    assert figure.get_supxlabel() == "links.B.queue"
+    labels = [text.get_text().replace("\n", " ") for text in figure.axes[0].get_xticklabels()]
+    assert labels == ["1 BDP", "9 packets", "unlimited"]
 
 
 def over_time_of(panel: Panel, one: Sequence[float], other: Sequence[float]) -> tuple[list[str], tuple[float, float]]:

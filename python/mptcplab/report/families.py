@@ -179,7 +179,7 @@ def means_over_members(trace: Trace, names: list[str]) -> pl.DataFrame:
     """Metrics of flows and subflows as means over the flows of every family: the columns of `metrics.summary`."""
     families = _family_names(trace)
     excluded = [problem.run for problem in trace.excluded_runs]
-    levels = [name for name in REGISTRY if name in names and "flow" in REGISTRY[name].levels]
+    levels = [name for name in REGISTRY if name in names and {"flow", "subflow"}.intersection(REGISTRY[name].levels)]
     none = pl.lit(None, pl.String)
     values = (
         pl.concat(values_of(trace, name) for name in levels)

@@ -10,9 +10,9 @@ from mptcplab.metrics import REGISTRY
 from mptcplab.plots.goodput import GoodputData, goodput_figure
 from mptcplab.plots.over_time import PANELS, Column, whole_run
 from mptcplab.plots.saving import FigureOverTime, PageFigure
+from mptcplab.report.drawn_values import drawn_metrics
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
 from mptcplab.report.parameters import (
-    drawn_metrics,
     evenly,
     is_drawn_over_parameter,
     maps,

@@ -10,8 +10,8 @@ from mptcplab.plots.figure import LEFT, LINE, RIGHT, broken, lines_in, text_widt
 
 _GAP, _BETWEEN, _TITLE = 0.2, 0.16, 0.28
 _HIGH, _LOW = 3.0, 1.9
-# The narrowest plot of several side by side, and the least distance of the numbers below two of them.
-_NARROWEST, _SPACE = 1.0, 0.08
+# The least distance of the numbers below two plots.
+_SPACE = 0.08
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,14 @@ class Multiples:
     titles: dict[tuple[str, str], str]
 
     @classmethod
-    def of(cls, rows: Sequence[str], columns: Sequence[str], width: float, ticks: Sequence[str]) -> Self:
-        """The layout in a figure of that width, with these texts below every plot."""
+    def of(
+        cls, rows: Sequence[str], columns: Sequence[str], width: float, ticks: Sequence[str], narrowest: float
+    ) -> Self:
+        """The layout in a figure of that width, with these texts below every plot, which needs a width of its own."""
         numbers = [text_width(text) / 2 for text in ticks]
         gap = max(_GAP, numbers[0] + numbers[-1] + _SPACE)
         room = width - LEFT - max(RIGHT, numbers[-1])
-        most = max(1, int((room + gap) / (_NARROWEST + gap)))
+        most = max(1, int((room + gap) / (narrowest + gap)))
         lines = -(-len(columns) // most)
         across = -(-len(columns) // lines)
         inside = (room - gap * (across - 1)) / across

@@ -22,6 +22,7 @@ from mptcplab.plots.figure import (
     lines_in,
     note_lines,
     styled,
+    text_width,
 )
 from mptcplab.plots.styles import INK, PAPER, SOFT, Style
 from mptcplab.report.multiples import Multiples
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _UNDER = 0.52
+# The narrowest plot of several side by side, and the room of a value that is no number. Points of several algorithms at
+# such a value take this part of it.
+_NARROWEST, _SLOT, _BESIDE = 1.0, 0.6, 0.6
 # More tick labels than this, per inch of a plot, would touch each other.
 _TICKS_PER_INCH = 1.7
 # Sizes of a map's cell and of what is around it, inches; the most maps side by side.
@@ -41,7 +45,7 @@ _CELL, _AROUND, _MAPS = (0.62, 0.32), (1.1, 0.95), 3
 @styled
 def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
     """A line with its interval per algorithm; small multiples for flows and a second parameter."""
-    layout = Multiples.of(data.rows, data.columns, width, _tick_texts(data.x))
+    layout = Multiples.of(data.rows, data.columns, width, _tick_texts(data.x), _narrowest(data.x))
     looks = {curve.label: curve.style for plot in data.plots for curve in plot.curves}
     top, low = _top(data), _bottom(data)
     cut = intervals_beyond(low, top, _all_ends(data), data.unit)
@@ -49,7 +53,9 @@ def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
     label = broken(data.x.label, layout.inside)
     fits = "\n" not in label
     label = label if fits else broken(data.x.label, width - LEFT)
-    under = _UNDER + LINE * (lines_in(label) - 1)
+    slot = layout.inside / len(data.x.texts)
+    values = None if data.x.numbers else [broken(text, slot) for text in data.x.texts]
+    under = _UNDER + LINE * (lines_in(label) - 1 + max(map(lines_in, values or [""])) - 1)
     height = layout.down * layout.row_height + under + NOTE * len(notes)
     canvas = Canvas(width, height, [(line_handle(**_look(look)), name) for name, look in looks.items()])
     canvas.write_notes(notes)
@@ -62,9 +68,16 @@ def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
         left = LEFT + place.across * (layout.inside + layout.gap)
         axes = canvas.axes(left, place.down * layout.row_height + layout.titled, layout.inside, layout.high)
         grid(axes, "both")
-        _scale(axes, data.x, layout.inside)
+        if values is None:
+            _scale(axes, data.x, layout.inside)
+        else:
+            axes.set_xlim(-0.5, len(values) - 0.5)
+            axes.set_xticks(range(len(values)), values)
         for curve in plot.curves:
-            _draw(axes, curve)
+            if values is None:
+                _draw(axes, curve)
+            else:
+                _draw_apart(axes, curve, list(looks).index(curve.label), len(looks))
         axes.set_ylim(low, top)
         axes.set_title(layout.titles[plot.row, plot.column], loc="left", fontweight="bold")
         axes.tick_params(labelleft=place.across == 0, labelbottom=place.is_lowest)
@@ -94,6 +107,15 @@ def _draw(axes: Axes, curve: Curve) -> None:
     axes.plot(x, mean, **_look(curve.style))
 
 
+def _draw_apart(axes: Axes, curve: Curve, number: int, count: int) -> None:
+    """The points of values between which nothing lies, with the `count` curves beside one another."""
+    shift = _BESIDE * ((number + 0.5) / count - 0.5)
+    x = [point.x + shift for point in curve.points]
+    half = [np.nan if point.half is None else point.half for point in curve.points]
+    look = _look(curve.style) | {"linestyle": "none"}
+    axes.errorbar(x, [point.mean for point in curve.points], yerr=half, capsize=2.5, elinewidth=1.1, **look)
+
+
 def _scale(axes: Axes, axis: Axis, width: float) -> None:
     """The horizontal axis, with a tick at every value, or at some of them where there is no room for all."""
     from matplotlib.ticker import NullLocator
@@ -116,8 +138,13 @@ def _number(value: float) -> str:
 
 
 def _tick_texts(axis: Axis) -> list[str]:
-    """The texts of all values of an axis, in their order."""
-    return [_number(value) for value in sorted(set(axis.numbers or ()))]
+    """The numbers of an axis as texts, in their order; those that are no numbers stay within their plot."""
+    return [_number(value) for value in sorted(set(axis.numbers or ()))] or [""]
+
+
+def _narrowest(axis: Axis) -> float:
+    """The width that a plot needs at least, in inches."""
+    return _NARROWEST if axis.numbers else max(_NARROWEST, _SLOT * len(axis.texts))
 
 
 def _ticks(values: list[float], *, logarithmic: bool, most: int) -> list[float]:
@@ -161,10 +188,11 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    across = min(_MAPS, len(data.maps), max(1, int(width / (_CELL[0] * len(data.x.texts) + 0.3))))
+    cell = max(_CELL[0], 0 if data.x.numbers else min(2 * _CELL[0], max(map(text_width, data.x.texts)) + 0.1))
+    across = min(_MAPS, len(data.maps), max(1, int(width / (cell * len(data.x.texts) + 0.3))))
     down = -(-len(data.maps) // across)
     size = (
-        min(width, _AROUND[0] + 0.9 + across * _CELL[0] * len(data.x.texts)),
+        min(width, _AROUND[0] + 0.9 + across * cell * len(data.x.texts)),
         down * (_AROUND[1] + _CELL[1] * len(data.y.texts)),
     )
     figure = constrained(*size)
@@ -172,11 +200,12 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     seen = [value for one in data.maps for row in one.values for value in row if value is not None]
     scale = ScalarMappable(Normalize(min(seen, default=0.0), max(seen, default=1.0)), "viridis")
     room = (size[0] - _AROUND[0] - 0.9) / across / len(data.x.texts)
+    level = room > 0.4 if data.x.numbers else room > max(map(text_width, data.x.texts))
     for axes, one in zip(grid_of_axes.flat, data.maps, strict=False):
         _draw_map(axes, one.values, scale, data.digits, text=room > 0.36)
         axes.set_title(broken(one.label, room * len(data.x.texts)), loc="left", fontweight="bold")
-        axes.set_xticks(range(len(data.x.texts)), _numbers(data.x), rotation=0 if room > 0.4 else 60)
-        axes.set_yticks(range(len(data.y.texts)), _numbers(data.y))
+        axes.set_xticks(range(len(data.x.texts)), _values(data.x), rotation=0 if level else 60)
+        axes.set_yticks(range(len(data.y.texts)), _values(data.y))
         axes.tick_params(length=0, labelbottom=True)
         axes.spines[:].set_visible(False)
     for axes in grid_of_axes.flat[len(data.maps) :]:
@@ -184,13 +213,14 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     figure.supxlabel(broken(data.x.label, size[0]))
     figure.supylabel(broken(data.y.label, size[1]))
     bar = figure.colorbar(scale, ax=grid_of_axes.ravel().tolist(), pad=0.02, fraction=0.03)
-    bar.set_label(broken(f"{data.title} ({data.unit})" if data.unit else data.title, size[1]))
+    bar.set_label(broken(f"{data.title} ({data.unit})" if data.unit else data.title, size[1] - 0.4))
     bar.outline.set_visible(False)
     return figure
 
 
-def _numbers(axis: Axis) -> list[str]:
-    return [_number(number) for number in axis.numbers or ()]
+def _values(axis: Axis) -> list[str]:
+    """The values of an axis as texts; numbers have their unit beside the axis."""
+    return [_number(number) for number in axis.numbers] if axis.numbers else list(axis.texts)
 
 
 def _draw_map(

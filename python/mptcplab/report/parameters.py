@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from mptcplab import axes as sweep_axes
-from mptcplab.arguments import text, texts
 from mptcplab.axes import Axis
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import REGISTRY
-from mptcplab.metrics import summary as summarised
 from mptcplab.plots.styles import Style, style
-from mptcplab.report import families, tables
+from mptcplab.report import tables
+from mptcplab.report.drawn_values import drawn_metrics, drawn_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +48,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Plot:
-    """The curves of one flow at one value of the second parameter."""
+    """The curves of one flow, subflow or link at one value of the second parameter."""
 
     row: str
     column: str
@@ -58,7 +57,10 @@ class Plot:
 
 @dataclass(frozen=True)
 class Parameters:
-    """A metric over one parameter, in a grid of plots: rows are flows, columns values of a second parameter."""
+    """A metric over one parameter, in a grid of plots.
+
+    Rows are flows, subflows or links, columns values of a second parameter.
+    """
 
     metric: str
     title: str
@@ -109,16 +111,12 @@ def is_drawn_over_parameter(trace: Trace) -> bool:
     return bool(found) and len(found[0].texts) >= LEAST_VALUES
 
 
-def drawn_metrics(trace: Trace) -> list[str]:
-    """The metrics of the summary that have values."""
-    present = set(summarised(trace).drop_nulls("mean")["metric"].unique())
-    several = len(tables.connection_names(trace)) > 1
-    names = [*tables.PER_FLOW, *(["total_goodput", "jain"] if several else [])]
-    return [name for name in names if name in present]
-
-
 def over_parameter(
-    trace: Trace, metric: str = "goodput", parameter: str | None = None, flows: Iterable[str] | None = None
+    trace: Trace,
+    metric: str = "goodput",
+    parameter: str | None = None,
+    flows: Iterable[str] | None = None,
+    links: Iterable[str] | None = None,
 ) -> Parameters:
     """A metric over `parameter` (without it, the numeric axis with the most values)."""
     x = _axis(trace, parameter)
@@ -126,18 +124,18 @@ def over_parameter(
     second = next(iter(_by_size(others)), None)
     series = [axis for axis in others if second is None or axis.key != second.key]
     places = _places(trace)
-    frame = _with_axes(_values(trace, metric, flows), places, x)
+    frame = _with_axes(drawn_values(trace, metric, flows, links), places, x)
     names = list(dict.fromkeys(_series(place, series, trace) for place in places.values()))
     looks = {name: style(index) for index, name in enumerate(names)}
     grid: dict[tuple[str, str], dict[str, list[Point]]] = {}
     shown = evenly(second.texts, MOST_PANELS) if second is not None else []
-    for config, flow, mean, half in frame.select("config", "flow", "mean", "half").iter_rows():
+    for config, entity, mean, half in frame.iter_rows():
         place = places[config]
         if second is not None and place.get(second.key, shown[0]) not in shown:
             continue
         column = f"{second.key} = {place[second.key]}" if second is not None and second.key in place else ""
-        curves = grid.setdefault((flow or "", column), {})
-        point = Point(x.number(place[x.key]), mean, half)
+        curves = grid.setdefault((entity, column), {})
+        point = Point(x.place(place[x.key]), mean, half)
         curves.setdefault(_series(place, series, trace), []).append(point)
     plots = tuple(
         Plot(row, column, tuple(_curve(name, looks[name], curves[name]) for name in names if name in curves))
@@ -182,8 +180,9 @@ def maps(
     x: str | None = None,
     y: str | None = None,
     flows: Iterable[str] | None = None,
+    links: Iterable[str] | None = None,
 ) -> Maps:
-    """A metric over two numeric parameters (without names, those with the most values)."""
+    """A metric over two parameters (without names, the numeric ones with the most values)."""
     numeric = numeric_axes(trace)
     across = _axis(trace, x)
     rest = [axis for axis in numeric if axis.key != across.key]
@@ -193,13 +192,13 @@ def maps(
         raise MptcplabError(with_hint("a map needs two parameters with numbers", hint))
     others = [axis for axis in sweep_axes.axes(trace) if axis.key not in (across.key, up.key)]
     places = _places(trace)
-    frame = _with_axes(_values(trace, metric, flows), places, across, up)
-    several = frame["flow"].n_unique() > 1
+    frame = _with_axes(drawn_values(trace, metric, flows, links), places, across, up)
+    several = frame["entity"].n_unique() > 1
     cells: dict[str, dict[tuple[str, str], float]] = {}
-    for config, flow, mean in frame.select("config", "flow", "mean").iter_rows():
+    for config, entity, mean, _ in frame.iter_rows():
         place = places[config]
         series = _series(place, others, trace)
-        label = f"{series}: {flow}" if several else series
+        label = f"{series}: {entity}" if several else series
         cells.setdefault(label, {})[place[across.key], place[up.key]] = mean
     found = tuple(
         Map(label, tuple(tuple(values.get((a, b)) for a in across.texts) for b in up.texts))
@@ -209,26 +208,27 @@ def maps(
     return Maps(about.title, about.unit, about.digits, across, up, found)
 
 
-def nothing_to_draw(trace: Trace, metric: str, flows: object) -> MptcplabError:
-    """The error for a metric of which no value can be drawn."""
-    if flows is not None and not isinstance(flows, str):
-        return MptcplabError(with_hint(f"no values of {metric} for these flows: {flows!r}", "leave out flows for all"))
-    hint = "metrics of flows and of whole runs are drawn: " + ", ".join(drawn_metrics(trace))
-    return MptcplabError(with_hint(f"{metric} has no value of a flow or of a whole run here", hint))
+def nothing_to_draw(trace: Trace, metric: str, names: object) -> MptcplabError:
+    """The error for a metric of which no value can be drawn; `names` are those of chosen flows or links."""
+    if names is not None and not isinstance(names, str):
+        return MptcplabError(with_hint(f"no values of {metric} for these: {names!r}", "leave them out for all"))
+    hint = "others have values, such as " + ", ".join(drawn_metrics(trace))
+    return MptcplabError(with_hint(f"{metric} has no value here", hint))
 
 
 def _axis(trace: Trace, key: str | None) -> Axis:
-    numeric = numeric_axes(trace)
     if key is None:
+        numeric = numeric_axes(trace)
         if not numeric:
             hint = 'such as sweep={"links.B1.loss": "0.01 %..5 % log 7"}'
             raise MptcplabError(with_hint("these results have no parameter with several numbers", hint))
         return numeric[0]
-    for axis in numeric:
+    found = sweep_axes.axes(trace)
+    for axis in found:
         if axis.key == key:
             return axis
-    names = ", ".join(axis.key for axis in numeric) or "none"
-    raise MptcplabError(with_hint(f"no such parameter with several numbers: {key!r}", f"there are: {names}"))
+    names = ", ".join(axis.key for axis in found) or "none"
+    raise MptcplabError(with_hint(f"no such parameter with several values: {key!r}", f"there are: {names}"))
 
 
 def _by_size(axes: list[Axis]) -> list[Axis]:
@@ -255,28 +255,6 @@ def _series(place: dict[str, Any], others: list[Axis], trace: Trace) -> str:
 
 def _curve(label: str, look: Style, points: list[Point]) -> Curve:
     return Curve(label, look, tuple(sorted(points, key=lambda point: point.x)))
-
-
-def _values(trace: Trace, metric: str, flows: Iterable[str] | None) -> pl.DataFrame:
-    """config, flow (a name, or a family's), mean, half: of whole flows, or of the whole run."""
-    if text("metric", metric, "goodput") not in REGISTRY:
-        hint = "one of " + ", ".join(drawn_metrics(trace))
-        raise MptcplabError(with_hint(f"no such metric: {metric!r}", hint))
-    wanted = (pl.col("metric") == metric) & pl.col("subflow").is_null() & pl.col("link").is_null()
-    frame = summarised(trace).filter(wanted).drop_nulls("mean")
-    if families.has_families(trace) and "flow" in REGISTRY[metric].levels:
-        single = [entity.name for entity in families.entities(trace) if not entity.is_family]
-        grouped = families.means_over_members(trace, [metric]).filter(pl.col("subflow").is_null()).drop_nulls("mean")
-        frame = pl.concat([frame.filter(pl.col("flow").is_in(single)), grouped.select(frame.columns)])
-    chosen = None if flows is None else texts("flows", flows, "mp")
-    if chosen is not None:
-        missing = [name for name in chosen if name not in frame["flow"].to_list()]
-        if missing:
-            hint = "flows: " + ", ".join(dict.fromkeys(str(name) for name in frame["flow"]))
-            raise MptcplabError(with_hint(f"no such flow: {missing[0]!r}", hint))
-        frame = frame.filter(pl.col("flow").is_in(chosen))
-    connections = {entity.name for entity in families.entities(trace)}
-    return frame.filter(pl.col("flow").is_null() | pl.col("flow").is_in(list(connections)))
 
 
 def _with_axes(frame: pl.DataFrame, places: dict[str, dict[str, Any]], *drawn: Axis) -> pl.DataFrame:

@@ -63,16 +63,19 @@ class Plots:
         metric: str = "goodput",
         *,
         flows: str | Iterable[str] | None = None,
+        links: str | Iterable[str] | None = None,
         style: Size = "page",
         grey: bool = False,
     ) -> Figure:
         """A metric over a parameter of the sweep, a line with its 95 % interval per algorithm.
 
-        Without `parameter` it is the one with the most values. A second parameter gives small multiples.
+        Without `parameter` it is the one of numbers with the most values. A second parameter gives small multiples. A
+        metric that flows do not have is drawn for every subflow of `flows`, or for every one of `links`. Values that
+        are no numbers of one kind, such as 1 BDP and 50 packets, stand side by side, without lines between them.
         """
-        data = over_parameter(self.trace, metric, parameter, flows)
+        data = over_parameter(self.trace, metric, parameter, flows, links)
         if not data.plots:
-            raise nothing_to_draw(self.trace, metric, flows)
+            raise nothing_to_draw(self.trace, metric, links if flows is None else flows)
         return _drawn(lambda width: curves_figure(data, width), style, grey=grey)
 
     def map(
@@ -82,13 +85,14 @@ class Plots:
         y: str | None = None,
         *,
         flows: str | Iterable[str] | None = None,
+        links: str | Iterable[str] | None = None,
         style: Size = "page",
         grey: bool = False,
     ) -> Figure:
-        """A heat map of a metric over two parameters, for every algorithm."""
-        data = maps(self.trace, metric, x, y, flows)
+        """A heat map of a metric over two parameters, for every algorithm and flow, or else subflow or link."""
+        data = maps(self.trace, metric, x, y, flows, links)
         if not data.maps:
-            raise nothing_to_draw(self.trace, metric, flows)
+            raise nothing_to_draw(self.trace, metric, links if flows is None else flows)
         return _drawn(lambda width: maps_figure(data, width), style, grey=grey)
 
     def response_times(
