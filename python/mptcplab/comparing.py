@@ -16,14 +16,14 @@ from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import compared, of_means, of_pairs
 from mptcplab.paths import path_of
 from mptcplab.results import Results
-from mptcplab.text import Table, counted, mean_and_interval, number
+from mptcplab.text import Table, counted, mean_and_interval, number, some_of
 
 _ENTITY = ("flow", "subflow", "link")
 _KEYS = ("config", "metric", *_ENTITY)
 # The first of two results, which is the reference.
 _A, _B = "a", "b"
-# So many differences of scenarios are listed.
-_SHOWN = 5
+# So many differences of scenarios are listed, and so many names of configurations.
+_SHOWN, _NAMED = 5, 6
 # The columns of `Comparison.differences`.
 SCHEMA = pl.Schema(
     {
@@ -93,8 +93,7 @@ def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
         one, other = sides[0].configs[0], sides[1].configs[0]
         names = {f"{one} \N{RIGHTWARDS ARROW} {other}": (one, other)}
     if not names:
-        listed = [", ".join(side.configs[:6]) for side in sides]
-        hint = f"{paths[0]} has {listed[0]}; {paths[1]} has {listed[1]}"
+        hint = "; ".join(f"{path} has {some_of(side.configs, _NAMED)}" for path, side in zip(paths, sides, strict=True))
         raise ResultsError(with_hint(f"nothing to compare: {paths[0]} and {paths[1]} have no run in common", hint))
     frames = [_of_config(sides, label, pair) for label, pair in names.items()]
     rows = pl.concat(frames)

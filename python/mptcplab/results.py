@@ -13,11 +13,14 @@ import polars as pl
 from mptcplab.arguments import texts
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.paths import path_of
-from mptcplab.text import counted
+from mptcplab.text import counted, some_of
 from mptcplab.trace.reader import Trace
 
 if TYPE_CHECKING:
     from mptcplab.report.plotting import Plots
+
+# So many names of configurations are shown where there are more.
+_NAMED = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,7 +143,7 @@ class Results(Trace):
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        names = ", ".join(self.configs["config"].unique(maintain_order=True).to_list()[:8])
+        names = some_of(self.configs["config"].unique(maintain_order=True).to_list(), _NAMED)
         return f"Results({counted(self.runs.height, 'run')} of {self.runs['scenario'][0]!r}: {names})"
 
     def _repr_html_(self) -> str:

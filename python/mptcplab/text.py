@@ -1,9 +1,12 @@
-"""Numbers and tables as text: rates, times, and means with their intervals."""
+"""Numbers, tables and lists as text: rates, times, means with their intervals, and some of many names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+Thing = TypeVar("Thing")
 NOT_APPLICABLE = "\N{EN DASH}"
 
 
@@ -61,6 +64,32 @@ def counted(amount: int, noun: str) -> str:
     ('1 run', '10,000 runs')
     """
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def evenly(things: Sequence[Thing], most: int) -> list[Thing]:
+    """At most so many of them: the first, the last, and others between them.
+
+    >>> evenly("abcdefg", 4), evenly("ab", 4), evenly("abc", 1)
+    (['a', 'c', 'e', 'g'], ['a', 'b'], ['a'])
+    """
+    if len(things) <= most:
+        return list(things)
+    return [things[round(place * (len(things) - 1) / max(most - 1, 1))] for place in range(most)]
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """At most so many of the names, spread over all of them, and how many others there are.
+
+    >>> some_of(["lia", "olia"], 2)
+    'lia, olia'
+    >>> some_of(["lia, loss = 1 %", "lia, loss = 5 %", "olia, loss = 1 %"], 2)
+    "'lia, loss = 1 %', 'olia, loss = 1 %' and 1 more"
+    """
+    shown = evenly(names, most)
+    # Names of configurations have commas themselves.
+    texts = map(repr, shown) if any(", " in name for name in names) else shown
+    more = f" and {len(names) - len(shown):,} more" if len(shown) < len(names) else ""
+    return ", ".join(texts) + more
 
 
 def size(amount: int) -> str:

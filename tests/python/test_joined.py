@@ -17,7 +17,7 @@ from conftest import ROOT
 
 import mptcplab
 from mptcplab import kept
-from mptcplab.errors import MixedResultsWarning, OutputError, ResultsError
+from mptcplab.errors import MixedResultsWarning, MptcplabError, OutputError, ResultsError
 from mptcplab.output import TABLES
 from mptcplab.report.parameters import over_parameter
 
@@ -223,6 +223,29 @@ def test_two_algorithms_are_compared_and_what_has_nothing_in_common_is_not(place
     mptcplab.run(place / "joined.toml", "reno,cubic", 1, out=tmp_path / "others", progress=False)
     with pytest.raises(ResultsError, match=r"no run in common\n\nhint: .*both has lia, olia; .*others has reno, cubic"):
         mptcplab.compare(place / "both", tmp_path / "others")
+
+
+def test_a_list_of_configurations_that_is_cut_off_says_so_and_names_every_algorithm(
+    place: Path, tmp_path: Path
+) -> None:
+    """The first six of 18 looked like all, as if there were one algorithm."""
+    rates = {"links.A.rate": [f"{rate} Mbit/s" for rate in range(11, 17)]}
+    reno = "ewtcp(weight=sqrt)"
+    swept = mptcplab.run(place / "joined.toml", [reno, "lia", "olia"], 1, sweep=rates, out=tmp_path / "swept")
+    pattern = r"hint: (\S+) has lia, olia; (\S+) has ('.*') and 12 more$"
+    with pytest.raises(ResultsError) as caught:
+        mptcplab.compare(place / "both", tmp_path / "swept")
+    found = re.search(pattern, str(caught.value), re.MULTILINE)
+    assert found is not None
+    assert found[3].count("'") == 2 * 6
+    shown = [f"{cc}, links.A.rate = " for cc in (reno, "lia", "olia")]
+    assert all(name in found[3] for name in shown)
+    assert repr(swept).startswith(f"Results(18 runs of 'joined': '{shown[0]}11 Mbit/s', ")
+    assert repr(swept).endswith("16 Mbit/s' and 10 more)")
+    assert all(name in repr(swept) for name in shown)
+    with pytest.raises(MptcplabError, match=r"there are: .* and 6 more$") as unknown:
+        swept.plot.over_time("lia")
+    assert all(name in str(unknown.value) for name in shown)
 
 
 def test_one_algorithm_has_the_name_that_it_has_among_several(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from mptcplab.plots.saving import FigureOverTime, PageFigure
 from mptcplab.report.drawn_values import drawn_metrics
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
 from mptcplab.report.parameters import (
-    evenly,
     is_drawn_over_parameter,
     maps,
     numeric_axes,
@@ -21,6 +20,7 @@ from mptcplab.report.parameters import (
 )
 from mptcplab.report.request_figures import request_figures
 from mptcplab.report.series import PlotData, RunPlots
+from mptcplab.text import evenly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,13 +14,12 @@ from mptcplab.metrics import REGISTRY
 from mptcplab.plots.styles import Style, style
 from mptcplab.report import tables
 from mptcplab.report.drawn_values import drawn_metrics, drawn_values
+from mptcplab.text import evenly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mptcplab.trace.reader import Trace
-
-Thing = TypeVar("Thing")
 
 # An axis with fewer values is not drawn as a curve: two bars say more.
 LEAST_VALUES = 3
@@ -153,17 +152,6 @@ def over_parameter(
         plots,
         (*_left_out(trace, frame), *_not_shown(metric, second, shown)),
     )
-
-
-def evenly(things: Sequence[Thing], most: int) -> list[Thing]:
-    """At most so many of them: the first, the last, and others between them.
-
-    >>> evenly("abcdefg", 4), evenly("ab", 4), evenly("abc", 1)
-    (['a', 'c', 'e', 'g'], ['a', 'b'], ['a'])
-    """
-    if len(things) <= most:
-        return list(things)
-    return [things[round(place * (len(things) - 1) / max(most - 1, 1))] for place in range(most)]
 
 
 def _not_shown(metric: str, second: Axis | None, shown: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from mptcplab.report.parameter_figures import curves_figure, maps_figure
 from mptcplab.report.parameters import is_drawn_over_parameter, maps, nothing_to_draw, over_parameter
 from mptcplab.report.request_figures import course_figure, distribution_figure, request_data
 from mptcplab.report.series import plot_data
+from mptcplab.text import some_of
 from mptcplab.trace import samples
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Width (inches) and font size (points): a page of the report, one column and two columns of a paper.
 Size = Literal["page", "column", "two-columns"]
 _SIZES = {"page": (WIDEST, None), "column": (3.5, 8.0), "two-columns": (7.16, 8.0)}
+# So many names of configurations are shown where there are more.
+_NAMED = 12
 Quantity = Literal["cwnd", "rtt", "payload", "queue"]
 
 
@@ -135,8 +138,8 @@ class Plots:
         chosen: list[Any] = known if configs is None else list(configs) if several else [configs]
         for name in chosen:
             if name not in known:
-                shown = ", ".join(repr(one) for one in known[:12]) + (" ..." if len(known) > 12 else "")
-                raise MptcplabError(with_hint(f"no such configuration: {name!r}", f"there are: {shown}"))
+                hint = f"there are: {some_of(known, _NAMED)}"
+                raise MptcplabError(with_hint(f"no such configuration: {name!r}", hint))
         rows = self.trace.configs.filter(rep=whole_number("rep", rep, 0, 100_000))
         runs = rows.filter(rows["config"].is_in(chosen))["run"].to_list()
         if not runs:

@@ -27,7 +27,7 @@ from mptcplab.plots.figure import (
 )
 from mptcplab.plots.styles import INK, Style, style
 from mptcplab.report import tables
-from mptcplab.report.parameters import evenly
+from mptcplab.text import evenly
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

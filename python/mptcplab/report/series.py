@@ -17,7 +17,7 @@ from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
 from mptcplab.plots.styles import Style, link_styles, subflow_labels
 from mptcplab.report import families
 from mptcplab.report.extremes import extremes
-from mptcplab.report.parameters import evenly
+from mptcplab.text import evenly
 from mptcplab.trace.samples import Samples, batches, read
 
 if TYPE_CHECKING:
