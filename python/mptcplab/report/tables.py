@@ -283,14 +283,16 @@ _ENGINE_TITLES = {"srtt_mean": "Mean srtt", "plr": "Lost", "share": "Share"}
 
 def _identical_repetitions(summary: pl.DataFrame) -> list[str]:
     """A note if all repetitions are identical: their intervals have width zero, which looks like certainty."""
-    # A run's goodput is a ratio of large counters: random events would change it.
-    goodput = summary.filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
-    identical = goodput.group_by("config").agg(same=((pl.col("n") > 1) & (pl.col("min") == pl.col("max"))).all())
+    repetitions = pl.col("n").max().over("config")
+    # Not goodput alone: a response may be late, or a packet lost, in a run that delivers as many bytes as another.
+    everywhere = (pl.col("n") == 0) | ((pl.col("n") == repetitions) & (pl.col("min") == pl.col("max")))
+    compared = summary.with_columns(everywhere=everywhere)
+    identical = compared.group_by("config").agg(same=(pl.col("n").max() > 1) & pl.col("everywhere").all())
     names = identical.filter("same").sort("config")["config"].to_list()
     if not names:
         return []
     who = "the repetitions" if len(names) == identical.height else "the repetitions of " + ", ".join(names)
-    return [f"{who} do not differ, because nothing in these runs is random"]
+    return [f"{who} do not differ, because nothing random happened in these runs"]
 
 
 def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
