@@ -121,7 +121,10 @@ class Results(Trace):
         return Plots(self)
 
     def never_up(self) -> pl.DataFrame:
-        """Connections, and subflows, that never sent a packet: config, run, flow, subflow (null for the connection)."""
+        """Connections, and subflows, whose handshake never ended: config, run, flow, subflow (null for the connection).
+
+        A subflow that came up and was given no data is not one of them.
+        """
         from mptcplab.report.connections import never_up
 
         return never_up(self)

@@ -330,6 +330,21 @@ def test_a_connection_that_never_came_up_is_said() -> None:
     assert any("connection dead never came up" in note for note in table.notes)
 
 
+def test_a_subflow_that_came_up_and_was_given_no_data_is_not_called_dead() -> None:
+    """Short transfers fit into the window of the faster path; the other one was said to have passed no packet."""
+    scenario = (
+        mptcplab.Scenario(duration="6 s", cc="lia")
+        .link("near", "S", "D", rate="20 Mbit/s", delay="7 ms")
+        .link("far", "S", "D", rate="16 Mbit/s", delay="41 ms")
+        .link("slow", "S", "D", rate="1 bit/s", delay="5 ms")
+        .flow("files", [["near"], ["far"], ["slow"]], traffic={"size": "300 kB", "gap": "500 ms"})
+    )
+    results = mptcplab.run(scenario)
+    sent = results.scan("subflow").group_by("subflow").agg(pl.col("sent_pkts").max()).collect()
+    assert dict(sent.cast({"subflow": pl.String}).iter_rows())["sf2"] == 0
+    assert results.never_up().select("flow", "subflow").rows() == [("files", "sf3")]
+
+
 # Scenarios.
 
 

@@ -14,12 +14,12 @@ MS_PER_US = 1e-3
 _BIN_NS = 100_000_000
 _MIN_BINS = 3
 # States in which a subflow carries no data, so that its window and its round-trip time have no meaning.
-_NOT_ESTABLISHED = ["closed", "handshake"]
+NOT_ESTABLISHED = ["closed", "handshake"]
 
 
 def _established(samples: Samples) -> Samples:
     """The samples while their subflow was established: when it closes, its last state stands in all that follow."""
-    return samples.only(~samples.rows["state"].cast(pl.Categorical).is_in(_NOT_ESTABLISHED))
+    return samples.only(~samples.rows["state"].cast(pl.Categorical).is_in(NOT_ESTABLISHED))
 
 
 @metric("cwnd_mean", "Mean congestion window", "packets", ("subflow",), digits=1, needs_samples=True)

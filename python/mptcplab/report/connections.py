@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.metrics import values_of
+from mptcplab.metrics.window_sizes import NOT_ESTABLISHED
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -17,7 +18,7 @@ _KEY = "never_up"
 
 
 def never_up(trace: Trace) -> pl.DataFrame:
-    """config, run, flow, subflow: connections without a single packet (subflow null), and such subflows of others."""
+    """config, run, flow, subflow: connections without a handshake (subflow null), and such subflows of others."""
     if _KEY not in trace.cache:
         trace.cache[_KEY] = _never_up(trace)
     found: pl.DataFrame = trace.cache[_KEY]
@@ -31,8 +32,14 @@ def _never_up(trace: Trace) -> pl.DataFrame:
         return pl.DataFrame(schema=schema)
     runs = sorted(nothing["run"].unique().to_list())
     flow, subflow = pl.col("flow").cast(pl.String), pl.col("subflow").cast(pl.String)
-    # An idle connection has measured its round-trip time at the handshake.
-    silent = (pl.col("sent_pkts").max() == 0) & pl.col("srtt_us").max().is_null()
+    # An idle subflow has measured its round-trip time at the handshake. In a flow of many transfers, the state and the
+    # smoothed time are those of the latest connection, but the number of measurements is that of all.
+    silent = (
+        (pl.col("sent_pkts").max() == 0)
+        & pl.col("srtt_us").max().is_null()
+        & (pl.col("rtt_count").max().fill_null(0) == 0)
+        & pl.col("state").cast(pl.String).is_in(NOT_ESTABLISHED).all()
+    )
     found = (
         trace.scan("subflow", runs)
         .filter(flow.is_in(nothing["flow"].unique().to_list()))
