@@ -33,6 +33,8 @@ from mptcplab.settings import Setting, overriding
 from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, check_jobs, engine_names, parse_engines, run
 from mptcplab.terminal import note, shown
+from mptcplab.trace import schedules
+from mptcplab.trace.topology import Topology
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
@@ -89,8 +91,9 @@ def check(
     sweep: Mapping[str, Values] | None = None,
     engine: str | Iterable[str] = SIM.name,
 ) -> dict[str, Any]:
-    """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in).
+    """Validate a scenario; return `text` (a description), `resolved` (every unit explicit) and `notes`.
 
+    In `resolved`, defaults are filled in; `notes` are lines about what is allowed but probably not meant.
     Settings that `engine` refuses are errors as well: "sim", "fluid", or both. The other engines refuse theirs when
     they start, and are an error here. Everything else is as in `run`; `overrides` has all of it in one object.
     """
@@ -113,7 +116,8 @@ def check(
             from mptcplab.engines.fluid.engine import reject_unsupported
 
             reject_unsupported(path, changes.to_json())
-    return found
+    scenarios = (Topology.from_json(json.dumps(one["scenario"])) for one in found["resolved"]["combinations"])
+    return {**found, "notes": schedules.remarks(scenarios)}
 
 
 def new(

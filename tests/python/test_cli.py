@@ -148,6 +148,52 @@ def test_check_says_what_it_understood(scenario: Path, tmp_path: Path) -> None:
     assert resolved["runs"] == 4
 
 
+def test_changes_of_links_after_the_end_of_the_run_are_noted(tmp_path: Path) -> None:
+    """A run that was shortened to end before the outage it was made for said nothing about that."""
+    file = tmp_path / "outage.toml"
+    file.write_text(
+        """\
+duration = "9 s"
+cc = ["lia", "reno"]
+[links.wifi]
+from = "S"
+to = "D"
+rate = "6 Mbit/s"
+delay = "10 ms"
+schedule = [{ at = "2 s", up = false }, { at = "4 s", up = true }]
+[links.lte]
+from = "S"
+to = "D"
+rate = "3 Mbit/s"
+delay = "30 ms"
+schedule = [{ at = "1 s", rate = "2 Mbit/s" }, { at = "5 s", rate = "4 Mbit/s" }]
+[links.dsl]
+from = "S"
+to = "D"
+rate = "1 Mbit/s"
+delay = "20 ms"
+schedule = [{ at = "5 s", rate = "2 Mbit/s" }]
+[flows.mp]
+paths = [["wifi"], ["lte"], ["dsl"]]
+"""
+    )
+    notes = [
+        "link wifi: changes from 2 s on have no effect, because the run ends at 2 s",
+        "links lte, dsl: changes from 5 s on have no effect, because the run ends at 2 s",
+    ]
+    shortened = ("--duration", "2 s", "--cc", "lia")
+    assert lab("check", file, *shortened, cwd=tmp_path).stderr.split("\n")[:-1] == [f"note: {one}" for one in notes]
+    assert json.loads(lab("check", file, "--json", *shortened, cwd=tmp_path).stdout)["notes"] == notes
+    done = lab("run", file, *shortened, "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line.removeprefix("note: ") for line in done.stderr.split("\n") if " no effect" in line] == notes
+    # Of the runs of a sweep, only those that are too short.
+    swept = lab("check", file, "--sweep", "duration=4.5 s, 9 s", cwd=tmp_path)
+    assert swept.returncode == 0, swept.stderr
+    assert swept.stderr == "note: links lte, dsl: changes from 5 s on have no effect, because the run ends at 4.5 s\n"
+    assert lab("check", file, cwd=tmp_path).stderr == ""
+
+
 def test_algorithms_lists_and_explains(tmp_path: Path) -> None:
     names = [entry["name"] for entry in json.loads(lab("algorithms", "--json", cwd=tmp_path).stdout)]
     listed = lab("algorithms", cwd=tmp_path).stdout

@@ -145,6 +145,8 @@ def check(
         print_json(found)
     else:
         print(found["text"].rstrip("\n"))
+    for remark in found["notes"]:
+        terminal.note(f"note: {remark}")
 
 
 def _reported(directories: Iterable[Path]) -> set[Path]:

@@ -16,7 +16,7 @@ import polars as pl
 from mptcplab.capabilities import ENGINES, VM, is_directory_of_engine
 from mptcplab.errors import ResultsError, with_hint
 from mptcplab.output import ALL_TABLES, OPTIONAL_TABLES, TABLES, require_name
-from mptcplab.trace import checksums, equilibria, machines, optional, rules
+from mptcplab.trace import checksums, equilibria, machines, optional, rules, schedules
 from mptcplab.trace.topology import Topology
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Trace:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """Remarks, one line each: about busy machines, equilibria, and rules of different kernels."""
+        """Remarks, one line each: about busy machines, equilibria, rules of different kernels, and late changes."""
         solved = pl.lit(False)
         if "host" in self.runs.columns:
             solved = pl.col("host").str.contains('"equilibrium"', literal=True)
@@ -223,6 +223,7 @@ class Trace:
             *machines.remarks((labels[run], json.loads(host or "{}")) for run, host in emulated),
             *equilibria.remarks([(labels[run], json.loads(host)) for run, host in _columns(records, "run", "host")]),
             *rules.remarks(_columns(self.runs.filter(~solved), "profile", "subflow_cc")),
+            *schedules.remarks({id(one): one for one in self.topologies.values()}.values()),
         ]
 
     @cached_property
