@@ -11,6 +11,7 @@ import synthetic as s
 from test_metrics import has, value
 
 from mptcplab.metrics import compute, dynamics
+from mptcplab.report import tables
 from mptcplab.results import Results
 
 STEP_S = 0.5
@@ -147,6 +148,52 @@ def test_recovery_counts_from_the_end_of_the_whole_path_s_outage(tmp_path: Path)
     assert value(m, "recovery_time", flow="t", subflow="p") == pytest.approx(0.5)
     assert value(m, "recovery_time", flow="dead", subflow="p") is None
     assert not has(m, "recovery_time", subflow="sf1")
+
+
+def test_outages_without_recovery_are_counted_and_the_mean_time_says_that_it_leaves_them_out(tmp_path: Path) -> None:
+    """The mean recovery time of OLIA had two of four runs, those that recovered, and nothing said so."""
+    a = [{"at_ns": 8 * s.NS, "up": False}, {"at_ns": 10 * s.NS, "up": True}]
+    a += [{"at_ns": 17 * s.NS, "up": False}, {"at_ns": 18 * s.NS, "up": True}]
+    b = [{"at_ns": 12 * s.NS, "up": False}, {"at_ns": 13 * s.NS, "up": True}]
+    links = [s.link("A", "S", "D", 8, schedule=a), s.link("B", "S", "D", 4, schedule=b), s.link("C", "S", "D", 2)]
+    mp = s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"), s.subflow("sf3", "C"), cc="lia")
+    flows = [mp, s.tcp("gone", s.subflow("p", "B"), stop_ns=12_500_000_000), s.tcp("idle", s.subflow("p", "B"))]
+    scenario = s.resolved(links, flows, duration_s=30, warmup_s=1)
+    subflow, event = [], []
+    # sf1 recovers 2 s after each outage in run 0 and only from the first in run 1. In run 2 it never does, so that
+    # nothing arrives before its second outage; run 3 is the same and does not count. sf2 recovers in run 1 only.
+    from_first, from_second, from_b = (12, 12, 99, 99), (20, 99, 99, 99), (99, 14, 99, 99)
+    for run in range(4):
+        first, second, other = from_first[run], from_second[run], from_b[run]
+        rows = curve("mp", "sf1", lambda t, at=first, to=second: 100 if t < 8 or at <= t < 17 or t >= to else 0)
+        rows += curve("mp", "sf2", lambda t, at=other: 50 if t < 12 or t >= at else 1)
+        rows += curve("mp", "sf3", lambda _: 30) + curve("gone", "p", lambda t: 40 if t < 12 else 0)
+        rows += curve("idle", "p", lambda _: 0)
+        subflow += [{**row, "run": run} for row in rows]
+        event += [{**one, "run": run} for one in (began("mp", 0), began("gone", 0.5), ended("gone", 12.5))]
+    runs = [s.run_row(run, scenario, rep=run, sample_ms=500) for run in range(4)]
+    status = ["complete"] * 3 + ["invalid"]
+    runs = [{**row, "status": one, "status_reason": "late"} for row, one in zip(runs, status, strict=True)]
+    s.write(tmp_path, runs, subflow=subflow, event=event)
+    results = Results.open(tmp_path)
+    m = results.metrics(["not_recovered", "recovery_time"])
+    for run, missed in enumerate((0, 1, 1, 1)):
+        assert value(m, "not_recovered", run=run, flow="mp", subflow="sf1") == missed
+        assert value(m, "not_recovered", run=run, flow="mp", subflow="sf2") == (run != 1)
+        assert value(m, "not_recovered", run=run, flow="mp", subflow=None) == missed + (run != 1)
+        assert not has(m, "not_recovered", run=run, subflow="sf3")
+        # Its connection ended in the outage, and nothing of the other arrived before it.
+        assert not has(m, "not_recovered", run=run, flow="gone")
+        assert not has(m, "not_recovered", run=run, flow="idle")
+    assert value(m, "recovery_time", run=1, flow="mp", subflow="sf1") == pytest.approx(2)
+    assert value(m, "recovery_time", run=2, flow="mp", subflow="sf1") is None
+    mean = "the metric 'Recovery after an outage' is a mean over those from which it did"
+    expected = [
+        f"lia: in 2 of 3 runs, subflow mp sf1 did not recover from every outage; {mean}",
+        f"lia: in 2 of 3 runs, subflow mp sf2 did not recover from every outage; {mean}",
+    ]
+    for table in (tables.headline(results, results.summary()), tables.all_metrics(results, results.summary())):
+        assert [note for note in table.notes if "did not recover" in note] == expected
 
 
 def test_the_new_window_is_that_of_the_second_half_and_four_fifths_are_enough(tmp_path: Path) -> None:

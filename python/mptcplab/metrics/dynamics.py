@@ -14,7 +14,7 @@ import polars as pl
 
 from mptcplab.metrics.allocation import components
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import FLOW, SUBFLOW, Window, ratio
+from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio
 from mptcplab.trace.topology import Flow, Link
 
 NS = 1_000_000_000
@@ -69,13 +69,37 @@ def recovery_time(window: Window) -> pl.DataFrame:
     In an outage the schedule of a link on the path sets it down or its rate to 0. The throughput before is the mean
     over 5 s (less after another outage or the window's start). The time ends at the first second whose mean exceeds
     half of that, so that packets left in the link's queue do not count as recovery. The value is the mean over the
-    outages from which the subflow recovered before the next one; null if it never did.
+    outages from which the subflow recovered before the next one; null if it never did. `not_recovered` counts those
+    from which it did not.
     """
+    return _recoveries(window).group_by(SUBFLOW, maintain_order=True).agg(value=pl.col("value").mean())
+
+
+@metric("not_recovered", "Outages without recovery", "", ("flow", "subflow"), digits=1, needs_samples=True)
+def not_recovered(window: Window) -> pl.DataFrame:
+    """Number of outages of the path from which the subflow did not recover before the next one or the end of the run.
+
+    What an outage and a recovery are is as in `recovery_time`, whose mean leaves these outages out. An outage does not
+    count if nothing arrived before it, or if the connection ended in it. A flow's value is the sum over its subflows.
+    """
+    judged = _recoveries(window).filter(pl.col("before") > 0)
+    ends = pl.DataFrame(
+        [(*key, ended) for key, (_, ended) in window.lifetimes.items()],
+        schema={"run": pl.UInt32, "flow": pl.String, "ended": pl.Int64},
+        orient="row",
+    )
+    lasting = judged.join(ends, on=FLOW, how="left", maintain_order="left").filter(
+        pl.col("ended").is_null() | (pl.col("begin") < pl.col("ended"))
+    )
+    return both_levels(lasting, pl.col("value").is_null().sum())
+
+
+def _recoveries(window: Window) -> pl.DataFrame:
+    """Per subflow and outage: the throughput before, and the time until half of it is exceeded; null if never."""
     outages = window.of_flows(_outages)
     before = _measured(window, outages.select(*SUBFLOW, "up", "until", begin="since", end="down"), SUBFLOW, _rate)
     after = before.select(*SUBFLOW, begin="up", end="until", before="value")
-    delays = _measured(window, after, SUBFLOW, _recovered)
-    return delays.group_by(SUBFLOW, maintain_order=True).agg(value=pl.col("value").mean())
+    return _measured(window, after, SUBFLOW, _recovered)
 
 
 def _settled(sample_ns: int) -> pl.Expr:

@@ -11,7 +11,7 @@ import polars as pl
 from mptcplab.capabilities import engine_of
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import differences, is_relative
-from mptcplab.report import connections, families
+from mptcplab.report import connections, families, recoveries
 from mptcplab.text import NOT_APPLICABLE, Table, duration, mean_and_interval
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of the most important metrics."""
     values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
     repetitions = _identical_repetitions(summary) or _notes(trace)
-    notes = [*repetitions, *_not_measured(trace), *connections.notes(trace), *trace.remarks]
+    unmeasured = [*_not_measured(trace), *connections.notes(trace), *recoveries.notes(trace)]
+    notes = [*repetitions, *unmeasured, *trace.remarks]
     states = _states(trace)
     if families.has_families(trace):
         return _with_families(trace, values, notes, states)
@@ -346,7 +347,8 @@ def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Tab
     order = {name: position for position, name in enumerate(REGISTRY)}
     keys = sorted(cells, key=lambda key: order[key[0]])
     keys = [key for key in keys if any(text != NOT_APPLICABLE for text in cells[key].values())]
-    notes = (f"{len(keys) - max_rows} more rows in summary.csv",) if len(keys) > max_rows else ()
+    more = [f"{len(keys) - max_rows} more rows in summary.csv"] if len(keys) > max_rows else []
+    notes = (*recoveries.notes(trace), *more)
     body = []
     for key in keys[:max_rows]:
         name, flow, subflow, link = key
