@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from mptcplab.metrics import allocation
+from mptcplab.metrics import allocation, proportional
 from mptcplab.metrics.allocation import max_min, max_min_subflows
 from mptcplab.metrics.fairness import aggregate_benefit
 from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
@@ -186,6 +186,23 @@ def test_a_line_of_links_is_shared_in_proportion(capacities: list[float]) -> Non
         low, high = (x, high) if 1 / x > sum(1 / (rate - x) for rate in capacities) else (low, x)
     expected = {"long": low} | {name: rate - low for name, rate in links.items()}
     assert proportional_fair(links, line) == pytest.approx(expected, rel=1e-9)
+
+
+def test_connections_on_the_same_paths_are_one_for_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred connections that begin one after the other took a minute."""
+    seen = []
+    solve = proportional._interior_point
+
+    def watched(usage: np.ndarray, belongs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        seen.append((usage.shape, belongs.shape, weights.tolist()))
+        return solve(usage, belongs, weights)
+
+    monkeypatch.setattr(proportional, "_interior_point", watched)
+    tcp: dict[str, list[tuple[str, ...]]] = {f"t{n}": [("a",)] for n in range(5)}
+    found = proportional_fair({"a": 11.0, "b": 33.0}, tcp | {f"m{n}": [("a",), ("b",)] for n in range(3)})
+    # Three connections have b for themselves, and leave a to the five.
+    assert found == pytest.approx({f"t{n}": 2.2 for n in range(5)} | {f"m{n}": 11 for n in range(3)})
+    assert seen == [((2, 3), (2, 3), [1.0, 0.6])]
 
 
 def test_a_connection_without_capacity_does_not_change_the_rates_of_others() -> None:

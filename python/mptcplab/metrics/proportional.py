@@ -40,19 +40,26 @@ def proportional_fair(capacities: Mapping[str, float], connections: Mapping[Key,
     >>> {name: round(rate, 6) for name, rate in rates.items()}
     {'long': 2.0, 'x': 4.0, 'y': 4.0}
     """
-    return by_component(capacities, connections, _largest_product)
+    return by_component(capacities, connections, _of_group)
+
+
+def _of_group(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
+    """Rates of one group of connections. Those on the same paths have the same rate, which is computed once."""
+    alike = Counter(shape)
+    rates = dict(zip(alike, _largest_product(room, tuple(alike), tuple(alike.values())), strict=True))
+    return tuple(rates[paths] for paths in shape)
 
 
 @lru_cache(REMEMBERED)
-def _largest_product(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
-    """Rates of one group of connections."""
+def _largest_product(room: tuple[float, ...], shape: Shape, counts: tuple[int, ...]) -> tuple[float, ...]:
+    """Rates of each of so many connections with the same paths."""
     import numpy as np
 
     alive = [(who, path) for who, paths in enumerate(shape) for path in _useful(room, paths)]
     if not alive:
         return (0.0,) * len(shape)
     links = sorted({link for _, path in alive for link in path})
-    usage = np.array([[path.count(link) for _, path in alive] for link in links], dtype=float)
+    usage = np.array([[counts[who] * path.count(link) for who, path in alive] for link in links], dtype=float)
     capacity = np.array([room[link] for link in links])
     # Start with half of an equal share of every link: feasible, and near enough to any solution.
     offer = capacity / usage.sum(axis=1)
@@ -60,7 +67,8 @@ def _largest_product(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]
     users = sorted({who for who, _ in alive})
     belongs = np.array([[who == user for who, _ in alive] for user in users]) * start
     begun = belongs.sum(axis=1)
-    split = _interior_point(usage * start / capacity[:, None], belongs / begun[:, None])
+    weights = np.array([counts[user] for user in users], dtype=float)
+    split = _interior_point(usage * start / capacity[:, None], belongs / begun[:, None], weights / weights.max())
     rates = dict(zip(users, (belongs @ split).tolist(), strict=True))
     return tuple(rates.get(who, 0.0) for who in range(len(shape)))
 
@@ -72,8 +80,8 @@ def _useful(room: tuple[float, ...], paths: tuple[tuple[int, ...], ...]) -> list
     return [path for path in distinct if not any(other != path and needs[other] <= needs[path] for other in distinct)]
 
 
-def _interior_point(usage: np.ndarray, belongs: np.ndarray) -> np.ndarray:
-    """Maximise sum log(belongs x) over x >= 0 with usage x <= 1; x = 1 has to be strictly feasible."""
+def _interior_point(usage: np.ndarray, belongs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Maximise weights log(belongs x) over x >= 0 with usage x <= 1; x = 1 has to be strictly feasible."""
     import numpy as np
 
     x = np.ones(usage.shape[1])
@@ -82,13 +90,13 @@ def _interior_point(usage: np.ndarray, belongs: np.ndarray) -> np.ndarray:
     far = 1.0
     for _ in range(_MAX_STEPS):
         rates = belongs @ x
-        slope = -belongs.T @ (1 / rates)
+        slope = -belongs.T @ (weights / rates)
         left = slack @ price + x @ excess
         if left <= _DONE and np.abs(slope + usage.T @ price - excess).max() <= _RESIDUAL:
             return x
         aim = _CENTRING[far < _EARLY] * left / (len(slack) + len(x))
         weighed = belongs / rates[:, None]
-        curve = weighed.T @ weighed + (usage.T * (price / slack)) @ usage + np.diag(excess / x)
+        curve = weighed.T @ (weighed * weights[:, None]) + (usage.T * (price / slack)) @ usage + np.diag(excess / x)
         step = _solve(curve, -slope - usage.T @ (aim / slack) + aim / x)
         narrowing = usage @ step
         price_step = (aim + price * narrowing) / slack - price
