@@ -317,7 +317,7 @@ def test_shares_are_unknown_beside_a_link_of_unknown_rate() -> None:
     links = [s.link("a", "S", "D", 1, trace=trace), s.link("b", "S", "D", 4)]
     found = topology(s.tcp("t", s.subflow("p", "a")), s.tcp("u", s.subflow("q", "b")), links=links)
     assert fair_shares(found, max_min) == {} == subflow_shares(found)
-    assert equal_shares(found) == {"b": 4e6}
+    assert equal_shares(found) == {("t", "a"): None, ("u", "b"): 4e6}
 
 
 def test_shares_are_unknown_beside_a_connection_that_is_switched_on_and_off() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from mptcplab.metrics.ideals import equal_shares, ideal, path_rates
+from mptcplab.metrics.ideals import equal_shares, ideal, rates_of_paths
+from mptcplab.metrics.presence import Period, lifetime, periods
 from mptcplab.metrics.rates import goodput, throughput
 from mptcplab.metrics.registry import Compute, metric
 from mptcplab.metrics.window import FLOW, LINK, SUBFLOW, Window, ratio, total
@@ -30,7 +31,10 @@ def _over_ideal(window: Window, compute: Compute) -> pl.DataFrame:
 
 @metric("ratio", "Goodput over fair share", "", ("flow",))
 def ratio_to_ideal(window: Window) -> pl.DataFrame:
-    """Goodput over the connection's max-min fair share in raw link rate; full MPTCP frames cannot exceed 0.943."""
+    """Goodput over the connection's max-min fair share in raw link rate; full MPTCP frames cannot exceed 0.943.
+
+    Both are averages over the connection's own window.
+    """
     return _over_ideal(window, goodput)
 
 
@@ -72,16 +76,31 @@ def friendliness(window: Window) -> pl.DataFrame:
     """Throughput of a multipath flow on the link over the mean throughput of the TCP flows there.
 
     The flow's subflows on the link count together; with several multipath flows their mean is taken. RFC 6356 asks for
-    1 on a shared bottleneck. Absent on links that only one kind of flow uses; on/off connections, short transfers and
-    video are left out.
+    1 on a shared bottleneck. A flow counts if it is ever there together with one of the other kind; null if none is,
+    because flows that follow one another have nothing to share. Absent on links that only one kind of flow uses; on/off
+    connections, short transfers and video are left out.
     """
-    on_link = _on_links(window).group_by(*LINK, "flow", "transport", maintain_order=True).agg(mbps=total("mbps"))
+    times = pl.col("t0").min(), pl.col("t1").max()
+    on_link = (
+        _on_links(window).group_by(*LINK, "flow", "transport", maintain_order=True).agg(*times, mbps=total("mbps"))
+    )
     alone = pl.col("transport") == "tcp"
-    shared = on_link.filter(alone.any().over(LINK) & (~alone).any().over(LINK))
-    mean = total("mbps") / pl.len()
-    kinds = shared.group_by(*LINK, alone=alone, maintain_order=True).agg(mbps=mean)
+    shared = on_link.with_columns(alone=alone).filter(alone.any().over(LINK) & (~alone).any().over(LINK))
+    kinds = (
+        shared.join(_together(shared), on=[*LINK, "alone", "t0", "t1"], how="semi", maintain_order="left")
+        .group_by(*LINK, "alone", maintain_order=True)
+        .agg(mbps=total("mbps") / pl.len())
+    )
     value = ratio(pl.col("mbps").filter(~pl.col("alone")).first(), pl.col("mbps").filter("alone").first())
-    return kinds.group_by(LINK, maintain_order=True).agg(value=value)
+    found = kinds.group_by(LINK, maintain_order=True).agg(value=value)
+    return shared.select(LINK).unique(maintain_order=True).join(found, on=LINK, how="left", maintain_order="left")
+
+
+def _together(shared: pl.DataFrame) -> pl.DataFrame:
+    """The times t0 to t1, by link and kind of flow, in which there is at some time a flow of the other kind."""
+    times = shared.select(*LINK, "alone", "t0", "t1").unique(maintain_order=True)
+    pairs = times.join(times, on=LINK, maintain_order="left").filter(pl.col("alone") != pl.col("alone_right"))
+    return pairs.filter((pl.col("t0") < pl.col("t1_right")) & (pl.col("t0_right") < pl.col("t1")))
 
 
 @metric("equal_share", "Throughput over equal share", "", ("flow",))
@@ -89,16 +108,18 @@ def equal_share(window: Window) -> pl.DataFrame:
     """Throughput on the flow's most loaded link over the link's rate divided by the connections that use it.
 
     The most loaded link is the one with the lowest rate per connection (if equal, the first on the flow's paths); the
-    throughput is that of the flow's subflows on it. A connection counts once, however many subflows it has there.
-    Absent beside on/off connections, short transfers and video, and where a rate is unknown.
+    throughput is that of the flow's subflows on it. A connection counts once, however many subflows it has there. Where
+    connections come and go, the rate per connection is averaged over the flow's own window, and is 0 while the flow may
+    not send over the link. Absent beside on/off connections, short transfers and video, and where a rate is unknown.
     """
     rows = []
-    for run, topology in window.topologies.items():
+    for run, topology in window.lived.items():
         shares = equal_shares(topology)
         for flow in topology.connections:
             links = dict.fromkeys(link for path in flow.paths for link in path)
-            offers = {link: share for link in links if (share := shares.get(link)) is not None}
-            if len(offers) == len(links):
+            used = [link for link in links if (flow.name, link) in shares]
+            offers = {link: share for link in used if (share := shares[flow.name, link]) is not None}
+            if used and len(offers) == len(used):
                 link = min(offers, key=lambda name: offers[name])
                 rows.append((run, flow.name, link, offers[link] / MEGA))
     schema = {"run": pl.UInt32, "flow": pl.String, "link": pl.String, "share": pl.Float64}
@@ -109,25 +130,30 @@ def equal_share(window: Window) -> pl.DataFrame:
 
 
 def _on_links(window: Window) -> pl.DataFrame:
-    """Throughput of every greedy TCP or multipath subflow, for each link of its path."""
-    rows = [
-        (run, flow.name, subflow.name, flow.transport, link)
-        for run, topology in window.topologies.items()
-        for flow in topology.connections
-        if flow.is_greedy
-        for subflow in flow.subflows
-        for link in dict.fromkeys(subflow.path)
-    ]
-    names = ("flow", "subflow", "transport", "link")
-    crossed = pl.DataFrame(rows, schema={"run": pl.UInt32} | dict.fromkeys(names, pl.String), orient="row")
+    """Throughput of every greedy TCP or multipath subflow, for each link of its path, and when it was there."""
+    rows = []
+    for run, topology in window.lived.items():
+        for flow in topology.connections:
+            begin, end = lifetime(topology, flow)
+            for subflow in flow.subflows if flow.is_greedy else ():
+                key = (run, flow.name, subflow.name, flow.transport, begin, end)
+                rows += [(*key, link) for link in dict.fromkeys(subflow.path)]
+    names = dict.fromkeys(("flow", "subflow", "transport"), pl.String)
+    times = dict.fromkeys(("t0", "t1"), pl.Int64)
+    crossed = pl.DataFrame(rows, schema={"run": pl.UInt32, **names, **times, "link": pl.String}, orient="row")
     measured = throughput(window).drop_nulls("subflow").rename({"value": "mbps"})
     return crossed.join(measured, on=SUBFLOW, how="inner", maintain_order="left")
 
 
 @metric("total_goodput", "Total goodput", "Mbit/s", ("run",))
 def total_goodput(window: Window) -> pl.DataFrame:
-    """Sum of the goodput of all TCP and MPTCP connections."""
-    values = _flow_values(goodput, window, "x")
+    """Application bytes that all TCP and MPTCP connections delivered, times 8, over the whole window of the run.
+
+    While every connection is there, this is the sum of their goodputs.
+    """
+    parts = window.flows.select(*FLOW, "part")
+    values = _flow_values(goodput, window, "x").join(parts, on=FLOW, how="left", maintain_order="left")
+    values = values.with_columns(x=pl.col("x") * pl.col("part"))
     return values.group_by("run", maintain_order=True).agg(
         value=pl.when(pl.col("x").is_null().any()).then(None).otherwise(pl.col("x").sum())
     )
@@ -149,12 +175,19 @@ def aggregate_benefit(goodput_bps: float, paths_bps: list[float]) -> float | Non
 
 def _benefit(window: Window, *, fair: bool) -> pl.DataFrame:
     rows = []
+    of_run: dict[int, list[Period]] = {}
     for run, flow, got in _flow_values(goodput, window, "got").iter_rows():
-        topology = window.topologies[run]
+        topology = window.lived[run]
         multipath = next(f for f in topology.connections if f.name == flow)
         if got is None or len(multipath.paths) < 2:
             continue
-        rows.append((run, flow, aggregate_benefit(got * MEGA, path_rates(topology, multipath, fair=fair))))
+        if not fair:
+            during = periods(topology, [multipath])
+        elif run in of_run:
+            during = of_run[run]
+        else:
+            during = of_run[run] = periods(topology, topology.connections)
+        rows.append((run, flow, aggregate_benefit(got * MEGA, rates_of_paths(multipath, during, fair=fair))))
     return pl.DataFrame(rows, schema={"run": pl.UInt32, "flow": pl.String, "value": pl.Float64}, orient="row")
 
 
@@ -164,7 +197,8 @@ def agr_bf(window: Window) -> pl.DataFrame:
 
     With G the goodput and B_x the rate that path x offers: (G - max B) / (sum B - max B) if G >= max B, else
     (G - max B) / max B. B_x is the rate of the path's smallest link, divided equally among the connections that use
-    it and then among the flow's own subflows, times the payload's part of a full frame. Not applicable to one path.
+    it and then among the flow's own subflows, times the payload's part of a full frame. It is averaged over the flow's
+    window. Not applicable to one path.
     """
     return _benefit(window, fair=True)
 

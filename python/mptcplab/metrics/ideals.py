@@ -1,19 +1,19 @@
 """The ideal allocations of a scenario, computed from its topology: max-min by connection and by subflow, proportional.
 
-A definition of fairness (`Fairness`) is a function of capacities and paths. The lifetimes of flows, the load of UDP and
-the mean rates of links that change are common to all. Rates are raw link rates (with full MPTCP frames on Ethernet, at
-most 0.943 of them is goodput).
+A definition of fairness (`Fairness`) is a function of capacities and paths. The periods in which flows and subflows are
+there, the load of UDP and the mean rates of links that change are common to all. Rates are raw link rates (with full
+MPTCP frames on Ethernet, at most 0.943 of them is goodput).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
 from mptcplab.metrics.allocation import Key, Paths, max_min, split
+from mptcplab.metrics.presence import Period, periods
 from mptcplab.metrics.proportional import proportional_fair
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import Window
@@ -28,27 +28,22 @@ Fairness = Callable[[Mapping[str, float], Mapping[str, Paths]], dict[Key, float]
 def fair_shares(topology: Topology, fairness: Fairness[Key]) -> dict[Key, float]:
     """Fair rate (bit/s) of every user (TCP or MPTCP connection, or subflow), averaged over its own window.
 
-    Links count with their mean rate over the run's window; UDP streams do not react, so their mean load is subtracted
-    first. Where flows start or stop inside the window the allocation is computed for each period and averaged. Empty
-    if the shares are unknown: beside flows that do not use all the capacity they can get, and on links of unknown rate.
+    Where flows start or stop inside the run's window, the allocation is computed for each period and
+    averaged. In a period links count with their mean rate; UDP streams do not react, so their mean load is subtracted
+    first. Empty if the shares are unknown: beside flows that do not use all the capacity they can get, and on links of
+    unknown rate.
     """
     if not all(flow.is_greedy for flow in topology.flows):
         return {}
-    edges = sorted({t for flow in topology.flows for t in _lifetime(topology, flow)})
     gained: dict[Key, float] = defaultdict(float)
     lasted: dict[Key, int] = defaultdict(int)
-    for begin, end in pairwise(edges):
-        alive = {
-            flow.name
-            for flow in topology.flows
-            if _lifetime(topology, flow)[0] <= begin and end <= _lifetime(topology, flow)[1]
-        }
-        rates = _period(topology, alive, fairness)
+    for period in periods(topology, topology.flows):
+        rates = _in_period(period, fairness)
         if rates is None:
             return {}
         for user, rate in rates.items():
-            gained[user] += rate * (end - begin)
-            lasted[user] += end - begin
+            gained[user] += rate * period.lasts_ns
+            lasted[user] += period.lasts_ns
     return {user: gained[user] / lasted[user] for user in gained}
 
 
@@ -57,60 +52,102 @@ def subflow_shares(topology: Topology) -> dict[tuple[str, int], float]:
     return fair_shares(topology, lambda capacities, connections: max_min(capacities, split(connections)))
 
 
-def _lifetime(topology: Topology, flow: Flow) -> tuple[int, int]:
-    """Begin and end of the flow within the run's window."""
-    end = topology.duration_ns if flow.stop_ns is None else min(flow.stop_ns, topology.duration_ns)
-    return max(flow.start_ns, topology.warmup_ns), max(end, topology.warmup_ns)
-
-
-def _period(topology: Topology, alive: set[str], fairness: Fairness[Key]) -> dict[Key, float] | None:
-    """Fair rates while these flows are there; None where the rate of a link they use is unknown."""
-    room = {name: link.mean_rate_bps(topology.warmup_ns, topology.duration_ns) for name, link in topology.links.items()}
-    for flow in topology.flows:
-        if flow.transport == "udp" and flow.name in alive:
+def _in_period(period: Period, fairness: Fairness[Key]) -> dict[Key, float] | None:
+    """Fair rates in a period; None where the rate of a link that is used is unknown."""
+    there = [flow for flow in period.topology.flows if flow.name in period.sends]
+    room = {name: period.rate_bps(name) for name in period.topology.links}
+    for flow in there:
+        if flow.transport == "udp":
             for link in flow.paths[0]:
                 rate = room[link]
                 room[link] = None if rate is None else max(0.0, rate - flow.udp_load_bps)
-    connections = {flow.name: flow.paths for flow in topology.connections if flow.name in alive}
+    connections = {flow.name: _paths(period, flow) for flow in there if flow.transport != "udp"}
     used = {link for paths in connections.values() for path in paths for link in path}
-    if any(room[link] is None for link in used):
+    if any(room.get(link, 0.0) is None for link in used):
         return None
-    return fairness({link: room[link] or 0.0 for link in used}, connections)
+    return fairness({link: room.get(link) or 0.0 for link in used}, connections)
+
+
+def _paths(period: Period, flow: Flow) -> Paths:
+    """The paths of a connection; in place of one on which it may not send, a link of its own without capacity."""
+    return tuple(
+        subflow.path if sends else (f"closed: {flow.name} {subflow.name}",)
+        for subflow, sends in zip(flow.subflows, period.sends[flow.name], strict=True)
+    )
 
 
 def path_rates(topology: Topology, flow: Flow, *, fair: bool) -> list[float]:
-    """B_x of the aggregate benefit: the rate that each path offers, in bit/s of payload.
+    """B_x of the aggregate benefit: the rate that each path offers, in bit/s of payload, averaged over the window.
 
     The smallest rate along the path, divided among the flow's own subflows on that link; in the fair variant the link
-    is first divided among the connections that use it.
+    is first divided among the connections that use it. A path offers nothing while its subflow may not send. Empty if
+    the rates are unknown.
     """
-    offers = []
-    if fair and not all(other.is_greedy for other in topology.flows):
+    return rates_of_paths(flow, periods(topology, topology.connections if fair else (flow,)), fair=fair)
+
+
+def rates_of_paths(flow: Flow, during: Sequence[Period], *, fair: bool) -> list[float]:
+    """The same from the periods of a scenario, which many flows share."""
+    there = [period for period in during if flow.name in period.sends]
+    if fair and there and not all(other.is_greedy for other in there[0].topology.flows):
         return []
-    for path in flow.paths:
-        offer = []
+    offers = [_offers(flow, period, fair=fair) for period in there]
+    known = [offer for offer in offers if offer is not None]
+    if len(known) < len(there):
+        return []
+    lasted = [period.lasts_ns for period in there]
+    return [_mean_over_time(list(zip(lasted, path, strict=True))) for path in zip(*known, strict=True)]
+
+
+def _offers(flow: Flow, period: Period, *, fair: bool) -> list[float] | None:
+    """What the paths of a connection offer in a period; None where a rate is unknown."""
+    own = Counter(link for path in period.open_paths(flow) for link in set(path))
+    offers = []
+    for path, sends in zip(flow.paths, period.sends[flow.name], strict=True):
+        offer = [0.0] if not sends else []
         for name in path:
-            rate = topology.links[name].mean_rate_bps(topology.warmup_ns, topology.duration_ns)
+            rate = period.rate_bps(name)
             if rate is None:
-                return []
-            own = sum(name in other for other in flow.paths)
-            sharers = sum(any(name in p for p in c.paths) for c in topology.connections) if fair else 1
-            frame = flow.frame_bytes + topology.links[name].overhead_bytes
-            offer.append(rate / sharers / own * flow.mss_bytes / frame)
+                return None
+            if sends:
+                frame = flow.frame_bytes + period.topology.links[name].overhead_bytes
+                sharers = period.users[name] if fair else 1
+                offer.append(rate / sharers / own[name] * flow.mss_bytes / frame)
         offers.append(min(offer))
     return offers
 
 
-def equal_shares(topology: Topology) -> dict[str, float]:
-    """Rate per connection (bit/s) of every link that connections use and whose rate is known.
+def equal_shares(topology: Topology) -> dict[tuple[str, str], float | None]:
+    """Rate per connection (bit/s) of every link, by the connection's name and the link's; None if it is unknown.
 
-    Empty beside flows that do not use all the capacity they can get.
+    Averaged over the connection's window, and 0 while it may not send over the link. Links over which it never may are
+    left out. Empty beside flows that do not use all the capacity they can get.
     """
     if not all(flow.is_greedy for flow in topology.flows):
         return {}
-    sharers = Counter(link for flow in topology.connections for link in {name for p in flow.paths for name in p})
-    rates = {link: topology.links[link].mean_rate_bps(topology.warmup_ns, topology.duration_ns) for link in sharers}
-    return {link: rate / sharers[link] for link, rate in rates.items() if rate is not None}
+    during = periods(topology, topology.connections)
+    shares: dict[tuple[str, str], float | None] = {}
+    for flow in topology.connections:
+        there = [period for period in during if flow.name in period.sends]
+        for link in dict.fromkeys(name for path in flow.paths for name in path):
+            used = [any(link in path for path in period.open_paths(flow)) for period in there]
+            rates = [period.rate_bps(link) for period in there]
+            if any(used):
+                parts = [
+                    (period.lasts_ns, rate / period.users[link] if uses else 0.0)
+                    for period, rate, uses in zip(there, rates, used, strict=True)
+                    if rate is not None
+                ]
+                shares[flow.name, link] = _mean_over_time(parts) if len(parts) == len(there) else None
+    return shares
+
+
+def _mean_over_time(parts: Sequence[tuple[int, float]]) -> float:
+    """Mean of values that last for some time each; exactly the value if it is always the same."""
+    values = {value for _, value in parts}
+    if len(values) <= 1:
+        return next(iter(values), 0.0)
+    return sum(lasted * value for lasted, value in parts) / sum(lasted for lasted, _ in parts)
 
 
 @metric("ideal", "Fair share (connection max-min)", "Mbit/s", ("flow",))
@@ -118,8 +155,8 @@ def ideal(window: Window) -> pl.DataFrame:
     """Max-min fair rate of the connection over the scenario's links, with multipath connections free to split.
 
     In raw link rate, including headers. Links that change count with their mean rate, UDP load is subtracted first, and
-    if flows start or stop, the allocations of the periods are averaged. Absent beside on/off connections, short
-    transfers and video, whose load is not known beforehand.
+    if flows start or stop, the allocations of the periods are averaged over the connection's own window. Absent beside
+    on/off connections, short transfers and video, whose load is not known beforehand.
     """
     return _per_run(window, _of_connections(max_min))
 
@@ -164,12 +201,12 @@ def _of_subflows(topology: Topology) -> Shares:
 def _per_run(window: Window, shares: Callable[[Topology], Shares]) -> pl.DataFrame:
     rows = []
     known: dict[object, Shares] = {}
-    for run, topology in window.topologies.items():
+    for run, topology in window.lived.items():
         # Runs that differ only in algorithm, repetition or seed have the same fair shares.
         key = (
             tuple(topology.links.values()),
             tuple(
-                (f.name, f.transport, f.paths, f.start_ns, f.stop_ns, f.udp_load_bps, f.kind) for f in topology.flows
+                (f.name, f.transport, f.subflows, f.start_ns, f.stop_ns, f.udp_load_bps, f.kind) for f in topology.flows
             ),
             topology.warmup_ns,
             topology.duration_ns,

@@ -14,10 +14,12 @@ NS = 1_000_000_000
 
 @metric("goodput", "Goodput", "Mbit/s", ("flow", "subflow"))
 def goodput(window: Window) -> pl.DataFrame:
-    """Application bytes handed over in order at connection level, times 8, over the window.
+    """Application bytes handed over in order at connection level, times 8, over the flow's window.
 
-    This is what an iperf3 receiver shows. Only the connection delivers in order; the value of a subflow is its share of
-    the payload that arrived, times the connection's goodput, so that the subflows add up to the flow.
+    This is what an iperf3 receiver shows. The window is the part of the measured time in which the flow is there: from
+    its start until it stops or its file is complete. Absent if it is over before the warm-up ends. Only the connection
+    delivers in order; the value of a subflow is its share of the payload that arrived, times the connection's goodput,
+    so that the subflows add up to the flow.
     """
     flows = window.flow_delta.select(
         *FLOW, "transport", value=_MEGA * (8 * pl.col("delivered_bytes") / pl.col("seconds"))
@@ -31,7 +33,7 @@ def goodput(window: Window) -> pl.DataFrame:
 
 @metric("throughput", "Throughput on the wire", "Mbit/s", ("flow", "subflow"))
 def throughput(window: Window) -> pl.DataFrame:
-    """Frame bytes of data packets that reached the receiving host, times 8, over the window.
+    """Frame bytes of data packets that reached the receiving host, times 8, over the flow's window.
 
     Includes retransmissions, duplicates and layer-2 headers, like `ifstat` at the client.
     """
@@ -41,7 +43,7 @@ def throughput(window: Window) -> pl.DataFrame:
 
 @metric("pps", "Packet rate", "packets/s", ("flow", "subflow"), digits=1)
 def pps(window: Window) -> pl.DataFrame:
-    """Data packets that reached the receiving host, over the window."""
+    """Data packets that reached the receiving host, over the flow's window."""
     return both_levels(window.subflow_delta, total("rx_pkts") / pl.col("seconds").first())
 
 

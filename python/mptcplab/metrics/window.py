@@ -1,14 +1,15 @@
 """The measurement window: counters at its two edges, and the samples inside it.
 
-The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. A span of time may be given
-instead; then the window of a flow is its part of that span. Counters are cumulative, so a window is the difference of
-two rows. The counters at an edge are those of a row that is less than one sampling interval older; without such a row
-the value is null.
+The window of a flow is the part of the time from the end of the warm-up to the end of the run in which the flow is
+there: it begins at the flow's start and ends when the flow stops or its file is complete. A span of time may be given
+instead of the time from the warm-up to the end. Counters are cumulative, so a window is the difference of two rows. The
+counters at an edge are those of a row that is less than one sampling interval older; without such a row the value is
+null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +23,7 @@ from mptcplab.trace.samples import KEYS, Samples, batches, read, scan
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
-    from mptcplab.trace.topology import Topology
+    from mptcplab.trace.topology import Flow, Topology
 
 FLOW, SUBFLOW, LINK = KEYS["flow"], KEYS["subflow"], KEYS["link"]
 
@@ -155,20 +156,26 @@ class Window:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """run, flow, transport, greedy, t0, t1, slack, seconds: the window of every flow."""
+        """run, flow, transport, greedy, t0, t1, slack, seconds, part, from, until: the window of every flow.
+
+        `part` is the fraction of the run's window that it has. Counters grow in it by as much as between `from` and
+        `until`, where every trace has rows: before its start a flow counts nothing, and after its end no data.
+        """
         rows = [
-            (run, flow.name, flow.transport, flow.is_greedy, 0 if self.span is None else flow.start_ns, flow.stop_ns)
+            (run, flow.name, flow.transport, flow.is_greedy, lived.start_ns, lived.stop_ns, flow.stop_ns)
             for run, topology in self.topologies.items()
-            for flow in topology.flows
+            for flow, lived in zip(topology.flows, self.lived[run].flows, strict=True)
         ]
         names = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean}
-        schema = names | {"start": pl.Int64, "stop": pl.Int64}
+        schema = names | dict.fromkeys(("start", "end", "stop"), pl.Int64)
+        seconds = (pl.col("t1") - pl.col("t0")) * 1e-9
         return (
             pl.DataFrame(rows, schema=schema, orient="row")
             .join(self.runs, on="run", maintain_order="left")
-            .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "stop"))
-            .drop("start")
-            .with_columns(seconds=(pl.col("t1") - pl.col("t0")) * 1e-9)
+            .with_columns(pl.col("t0").alias("from"), until=pl.min_horizontal("t1", "stop"), whole=seconds)
+            .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "end"))
+            .with_columns(seconds=seconds, part=seconds / pl.col("whole"))
+            .drop("start", "end", "stop", "whole")
             .filter(pl.col("seconds") > 0)
         )
 
@@ -187,12 +194,17 @@ class Window:
     @cached_property
     def flow_delta(self) -> pl.DataFrame:
         """Growth of every flow counter over the flow's window."""
-        return self.growth("flow", _FLOW_COUNTERS, self.flows)
+        return self.growth("flow", _FLOW_COUNTERS, self._counted)
 
     @cached_property
     def subflow_delta(self) -> pl.DataFrame:
         """Growth of every subflow counter over its flow's window."""
-        return self.growth("subflow", _SUBFLOW_COUNTERS, self.flows)
+        return self.growth("subflow", _SUBFLOW_COUNTERS, self._counted)
+
+    @cached_property
+    def _counted(self) -> pl.DataFrame:
+        """The windows of flows with the bounds between which their counters grow."""
+        return self.flows.select(*FLOW, "transport", "seconds", "slack", t0="from", t1="until")
 
     @cached_property
     def link_delta(self) -> pl.DataFrame:
@@ -212,13 +224,25 @@ class Window:
         return rows.filter(pl.col("kind").is_in(kinds)).collect()
 
     @cached_property
+    def lived(self) -> dict[int, Topology]:
+        """`topologies` with the times at which the flows of each run began and ended.
+
+        A start that is drawn at random is that of the run, and a file ends when it is complete.
+        """
+        drawn = [flow for topology in self.topologies.values() for flow in topology.flows if _depends_on_run(flow)]
+        times: dict[tuple[int, str, str], int] = {}
+        for run, t_ns, kind, flow in self.flow_events.iter_rows() if drawn else ():
+            times.setdefault((run, flow, kind), t_ns)
+        return {run: _as_it_was(run, topology, times) for run, topology in self.topologies.items()}
+
+    @cached_property
     def lifetimes(self) -> dict[tuple[int, str], tuple[int, int]]:
         """When each flow of a run started, and when its application, its file or the run ended.
 
         In ns, in the whole run. Flows that never started are absent.
         """
         whole = {run: self.trace.topologies[run] for run in self.run_ids}
-        files = {(run, flow.name) for run, topology in whole.items() for flow in topology.flows if flow.kind == "size"}
+        files = {(run, flow.name) for run, topology in whole.items() for flow in topology.flows if flow.ends_by_itself}
         began: dict[tuple[int, str], int] = {}
         ended: dict[tuple[int, str], int] = {}
         for run, t_ns, kind, flow in self.flow_events.iter_rows():
@@ -336,6 +360,10 @@ class _Some(Window):
     def topologies(self) -> dict[int, Topology]:
         return {run: self.whole.topologies[run] for run in self.run_ids}
 
+    @cached_property
+    def lived(self) -> dict[int, Topology]:
+        return {run: self.whole.lived[run] for run in self.run_ids}
+
     def own(self, rows: pl.DataFrame, key: str) -> pl.DataFrame:
         """The rows about these runs and flows, or links, of a table of the whole window; `key` is flow or link."""
         return self.in_part(rows.filter(pl.col("run").is_in(self.run_ids)), key)
@@ -350,6 +378,25 @@ class _Some(Window):
     flows, links = _of_whole("flows", "flow"), _of_whole("links", "link")
     flow_delta, subflow_delta = _of_whole("flow_delta", "flow"), _of_whole("subflow_delta", "flow")
     link_delta = _of_whole("link_delta", "link")
+
+
+def _depends_on_run(flow: Flow) -> bool:
+    return flow.ends_by_itself or flow.latest_start_ns not in (None, flow.start_ns)
+
+
+def _as_it_was(run: int, topology: Topology, times: Mapping[tuple[int, str, str], int]) -> Topology:
+    """A scenario with the times of a run's events: by run, flow and kind."""
+    if not any(map(_depends_on_run, topology.flows)):
+        return topology
+    flows = []
+    for flow in topology.flows:
+        began, complete = times.get((run, flow.name, "flow_started")), times.get((run, flow.name, "flow_completed"))
+        # On a kernel, the first packet of a flow is later than its start.
+        latest = flow.start_ns if flow.latest_start_ns is None else flow.latest_start_ns
+        start = flow.start_ns if began is None else min(max(began, flow.start_ns), latest)
+        ends = [t_ns for t_ns in (flow.stop_ns, complete if flow.ends_by_itself else None) if t_ns is not None]
+        flows.append(replace(flow, start_ns=start, latest_start_ns=start, stop_ns=min(ends, default=None)))
+    return replace(topology, flows=tuple(flows))
 
 
 def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:

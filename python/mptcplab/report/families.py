@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from mptcplab.metrics import REGISTRY, values_of
+from mptcplab.metrics import REGISTRY, Window, values_of
 from mptcplab.metrics.fairness import jain_index
 from mptcplab.metrics.stats import summarise
 from mptcplab.plots.styles import Style, style
@@ -136,15 +136,23 @@ def member_values(trace: Trace, metric: str = "goodput") -> pl.DataFrame:
     )
 
 
+def over_whole_window(trace: Trace, values: pl.DataFrame) -> pl.DataFrame:
+    """Rates of flows (run, flow, value) over the window of the run, so that those of flows that take turns add up."""
+    parts = Window(trace).flows.select("run", "flow", "part")
+    found = values.join(parts, on=["run", "flow"], how="left", maintain_order="left")
+    return found.with_columns(value=pl.col("value") * pl.col("part")).drop("part")
+
+
 def per_run(trace: Trace) -> pl.DataFrame:
     """The metrics of every family in every run: run, metric, flow (the family), subflow, link, value, flows."""
     value = pl.col("value")
+    members = member_values(trace).drop_nulls("value")
+    whole = over_whole_window(trace, members)["value"].alias("over_whole_window")
     found = (
-        member_values(trace)
-        .drop_nulls("value")
+        members.with_columns(whole)
         .group_by("run", "family", maintain_order=True)
         .agg(
-            family_total=value.sum(),
+            family_total=pl.col("over_whole_window").sum(),
             family_mean=value.mean(),
             family_spread=value.std(),
             family_lowest=value.min(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.metrics import REGISTRY, values_of
+from mptcplab.metrics.stats import summarise
 from mptcplab.plots.goodput import GoodputData, Part, Row
 from mptcplab.plots.styles import Style, subflow_labels
 from mptcplab.report import families, tables
@@ -20,17 +21,20 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
     found = families.entities(trace)
     owner = {name: entity.name for entity in found for name in entity.members}
     looks = _looks(trace, found)
-    wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"])).drop_nulls("mean")
-    stats: dict[tuple[str, str, str, str | None], dict[str, Any]] = {}
-    for row in wanted.iter_rows(named=True):
-        stats[row["config"], row["metric"], row["flow"], row["subflow"]] = row
+    stats = _by_flow(summary)
+    is_family = {entity.name: entity.is_family for entity in found}
+    # The rates of a family's flows are added, and these may take turns.
+    added = _by_flow(_over_whole_window(trace)) if any(is_family.values()) else stats
     grouped = {
         (row["config"], row["metric"], row["flow"]): row for row in families.summary(trace).iter_rows(named=True)
     }
-    values = values_of(trace, "goodput").filter(pl.col("subflow").is_null())
+    values = tables.counted(trace, values_of(trace, "goodput").filter(pl.col("subflow").is_null()))
+    who = pl.col("flow").replace_strict(owner, default=None, return_dtype=pl.String)
+    in_family = who.replace_strict(is_family, default=None, return_dtype=pl.Boolean)
+    whole = families.over_whole_window(trace, values)["value"].alias("whole")
     points = (
-        tables.counted(trace, values)
-        .with_columns(flow=pl.col("flow").replace_strict(owner, default=None, return_dtype=pl.String))
+        values.with_columns(whole)
+        .with_columns(flow=who, value=pl.when(in_family).then("whole").otherwise("value"))
         .group_by("run", "flow", maintain_order=True)
         .agg(pl.col("value").drop_nulls().sum(), seen=pl.col("value").is_not_null().any())
         .filter("seen")
@@ -44,7 +48,8 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
             total = total or stats.get((config, "goodput", entity.name, None))
             if total is None:
                 continue
-            ideals = [stats.get((config, "ideal", name, None)) for name in entity.members]
+            shown = added if entity.is_family else stats
+            ideals = [shown.get((config, "ideal", name, None)) for name in entity.members]
             shares = [ideal["mean"] for ideal in ideals if ideal]
             members = [stats.get((config, "goodput", name, None)) for name in entity.members]
             rows.append(
@@ -53,7 +58,7 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
                     mean=total["mean"],
                     half=total["half"],
                     points=tuple(points.filter(config=config, flow=entity.name)["value"]),
-                    parts=_parts(entity, config, stats, looks),
+                    parts=_parts(entity, config, shown, looks),
                     fair_share=sum(shares) if shares else None,
                     jain=grouped.get((config, "family_jain", entity.name), {}).get("mean"),
                     members=tuple(one["mean"] for one in members if one) if entity.is_family else (),
@@ -61,6 +66,18 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
             )
     metric = REGISTRY["goodput"]
     return GoodputData(tuple(rows), metric.title, metric.unit)
+
+
+def _by_flow(summary: pl.DataFrame) -> dict[tuple[str, str, str, str | None], dict[str, Any]]:
+    """The rows of goodput and of fair shares by configuration, metric, flow and subflow."""
+    rows = summary.filter(pl.col("metric").is_in(["goodput", "ideal"])).drop_nulls("mean").iter_rows(named=True)
+    return {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in rows}
+
+
+def _over_whole_window(trace: Trace) -> pl.DataFrame:
+    """The summary of goodput and of fair shares, each over the window of the run."""
+    values = pl.concat(values_of(trace, name) for name in ("goodput", "ideal"))
+    return summarise(families.over_whole_window(trace, tables.counted(trace, values)), trace.configs)
 
 
 def _looks(trace: Trace, found: list[families.Entity]) -> dict[tuple[str, str], tuple[str, Style]]:

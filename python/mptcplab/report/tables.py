@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.capabilities import engine_of
-from mptcplab.metrics import REGISTRY, compute
+from mptcplab.metrics import REGISTRY, Window, compute
 from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.report import connections, families, recoveries
 from mptcplab.text import NOT_APPLICABLE, Table, duration, mean_and_interval
@@ -331,7 +333,26 @@ def _not_measured(trace: Trace) -> list[str]:
         for flow in topology.flows
         if flow.stop_ns is not None and flow.stop_ns <= topology.warmup_ns
     }
-    return [f"{text}: its metrics have no values" for text in ends.values()]
+    stopped = [f"{text}: its metrics have no values" for text in ends.values()]
+    return [*stopped, *_complete_too_early(trace, set(ends))]
+
+
+def _complete_too_early(trace: Trace, others: set[str]) -> list[str]:
+    """A line per configuration and file, except of some flows, that was complete before the warm-up ended."""
+    if not any(flow.ends_by_itself for topology in trace.topologies.values() for flow in topology.flows):
+        return []
+    configs = dict(trace.configs.select("run", "config").iter_rows())
+    early: dict[tuple[str, str], list[int]] = {}
+    for run, topology in Window(trace).lived.items():
+        for flow in topology.flows:
+            if flow.ends_by_itself and flow.name not in others and (flow.stop_ns or math.inf) <= topology.warmup_ns:
+                early.setdefault((configs[run], flow.name), []).append(run)
+    sizes = Counter(configs.values())
+    return [
+        f"{config}: in {len(runs)} of {sizes[config]} runs, the file of {name} is complete before the warm-up ends at "
+        f"{duration(trace.topologies[runs[0]].warmup_ns)}, so that its goodput has no value"
+        for (config, name), runs in early.items()
+    ]
 
 
 def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:

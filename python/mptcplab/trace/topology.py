@@ -81,7 +81,7 @@ class Flow:
     # "bulk", "size", "on/off", "transfers", "video", "requests", "messages" or "udp".
     kind: str
     subflows: tuple[Subflow, ...]
-    # The earliest start if it is random.
+    # The earliest start if it is random; then `latest_start_ns` is another time.
     start_ns: int
     stop_ns: int | None
     mss_bytes: int
@@ -90,6 +90,12 @@ class Flow:
     bound_ns: int | None = None
     # How long MPTCP's options are.
     dss: str = SHORT
+    latest_start_ns: int | None = None
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether it is one file, which is over when it is complete."""
+        return self.kind == "size"
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -210,6 +216,7 @@ def _flow(entry: dict[str, Any], dss: str) -> Flow:
         "name": entry["name"],
         "transport": entry["transport"],
         "start_ns": _earliest(entry["start_ns"]),
+        "latest_start_ns": _latest(entry["start_ns"]),
         "stop_ns": entry["stop_ns"],
     }
     if entry["transport"] == "udp":
@@ -289,6 +296,10 @@ def _bound_ns(traffic: str | dict[str, Any]) -> int | None:
 
 def _earliest(span: int | dict[str, Any]) -> int:
     return span if isinstance(span, int) else span["uniform_ns"][0]
+
+
+def _latest(span: int | dict[str, Any]) -> int:
+    return span if isinstance(span, int) else span["uniform_ns"][1]
 
 
 def _mean(span: int | dict[str, Any]) -> float:
