@@ -1,4 +1,4 @@
-"""Flows that are there for a part of the measured time only: their rates, and what these are compared to.
+"""Flows and subflows that are there for a part of the measured time only: their rates, and what these are compared to.
 
 Every flow has a rate of its own. Counters grow from a flow's start to its end; in between, rows are at whole seconds.
 """
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import synthetic as s
-from test_allocation import topology
+from test_allocation import topology, udp
 from test_metrics import has, value
 
 from mptcplab.metrics import compute
 from mptcplab.metrics.allocation import max_min
-from mptcplab.metrics.ideals import equal_shares, fair_shares
+from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
 from mptcplab.report import families
 from mptcplab.report.goodput import goodput_data
 from mptcplab.report.tables import headline
@@ -145,19 +145,21 @@ def test_a_file_is_measured_until_it_is_complete_and_its_share_is_then_that_of_o
 
 
 def test_only_flows_that_are_there_together_are_friendly(tmp_path: Path) -> None:
-    """On A one TCP is there beside the connection and one is not; on B none is."""
-    mp = s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))
+    """On A one TCP is there beside the connection and one is not; on B none is, and on C it leaves before the other."""
+    mp = s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"), {**s.subflow("sf3", "C"), "stop_ns": 8 * s.NS})
     flows = [
         mp | {"start_ns": 6 * s.NS},
         s.tcp("beside", s.subflow("p", "A")),
         s.tcp("before", s.subflow("p", "A"), stop_ns=6 * s.NS),
         s.tcp("gone", s.subflow("p", "B"), stop_ns=5 * s.NS),
+        s.tcp("after", s.subflow("p", "C"), start_ns=9 * s.NS),
     ]
-    lives = [life("mp", rate, 6, 12, part=part) for part, rate in (("sf1", 300), ("sf2", 410))]
-    lives += [life("beside", 400, 0, 12), life("before", 550, 0, 6), life("gone", 450, 0, 5)]
+    lives = [life("mp", rate, 6, 12, part=part) for part, rate in (("sf1", 300), ("sf2", 410), ("sf3", 100))]
+    lives += [life("beside", 400, 0, 12), life("before", 550, 0, 6), life("gone", 450, 0, 5), life("after", 90, 9, 12)]
     m = written(tmp_path, s.resolved(LINKS, flows, duration_s=12, warmup_s=2), lives).metrics(["friendliness"])
     assert value(m, "friendliness", link="A") == pytest.approx(300 / 400)
     assert value(m, "friendliness", link="B") is None
+    assert value(m, "friendliness", link="C") is None
 
 
 def test_the_flows_of_a_family_that_take_turns_are_added_over_the_whole_window(tmp_path: Path) -> None:
@@ -197,3 +199,71 @@ def test_a_share_has_the_rates_that_links_have_while_the_flow_is_there() -> None
     # 12 for 2 s and 30 for 4 s.
     assert fair_shares(found, max_min) == pytest.approx({"early": 12e6, "late": 24e6})
     assert equal_shares(found) == pytest.approx({("early", "a"): 12e6, ("late", "a"): 24e6})
+
+
+def handover(**of_flow: Any) -> dict[str, Any]:
+    """A connection on a until 4 s and on b from 3 s on."""
+    wifi = {**s.subflow("wifi", "a"), "stop_ns": 4 * s.NS}
+    return s.tcp("mp", wifi, {**s.subflow("lte", "b"), "start_ns": 3 * s.NS}, **of_flow)
+
+
+def test_a_subflow_counts_in_the_ideal_between_its_start_and_its_stop() -> None:
+    """The fair share of a handover was that of both paths all the time: 42 Mbit/s."""
+    found = topology(handover())
+    payload = 1428 / 1514
+    # 12 for 4 s of ten, and 30 for 7 s.
+    assert fair_shares(found, max_min) == pytest.approx({"mp": 25.8e6})
+    assert subflow_shares(found) == pytest.approx({("mp", 0): 4.8e6, ("mp", 1): 21e6})
+    for fair in (True, False):
+        rates = path_rates(found, found.flows[0], fair=fair)
+        assert rates == pytest.approx([4.8e6 * payload, 21e6 * payload])
+    assert equal_shares(found) == pytest.approx({("mp", "a"): 4.8e6, ("mp", "b"): 21e6})
+
+
+def test_others_have_a_link_to_themselves_while_a_subflow_is_not_there() -> None:
+    found = topology(handover(start_ns=s.NS), s.tcp("t", s.subflow("p", "b")), udp("cbr", "a", 2))
+    # From 1 to 3 s mp has 10 of a and t 30; until 4 s both have half of 40, then half of 30.
+    assert fair_shares(found, max_min) == pytest.approx(
+        {"mp": (20 + 20 + 90) / 9 * 1e6, "t": (90 + 20 + 90) / 10 * 1e6}
+    )
+    # mp's window is 9 s long. On b it is there for 7 s, beside t.
+    assert equal_shares(found) == pytest.approx(
+        {("mp", "a"): 12e6 * 3 / 9, ("mp", "b"): 15e6 * 7 / 9, ("t", "b"): (30 * 3 + 15 * 7) / 10 * 1e6}
+    )
+    rates = path_rates(found, found.flows[0], fair=True)
+    assert rates == pytest.approx([12e6 * 3 / 9 * 1428 / 1514, 15e6 * 7 / 9 * 1428 / 1514])
+
+
+def test_a_backup_counts_while_no_regular_subflow_may_send() -> None:
+    """It counted as a second path all the time. a is down from 2 to 3 s; the regular subflow is removed at 8 s."""
+    schedule = [{"at_ns": 2 * s.NS, "up": False}, {"at_ns": 3 * s.NS, "rate_bps": 18_000_000, "up": True}]
+    links = [s.link("a", "S", "D", 12, schedule=schedule), s.link("b", "S", "D", 30)]
+    regular, backup = {**s.subflow("sf1", "a"), "stop_ns": 8 * s.NS}, {**s.subflow("sf2", "b"), "backup": True}
+    found = topology(s.tcp("mp", regular, backup), links=links)
+    # 12 for 2 s and 18 for 5 s; 30 for 1 s and 2 s.
+    assert subflow_shares(found) == pytest.approx({("mp", 0): 11.4e6, ("mp", 1): 9e6})
+    assert fair_shares(found, max_min) == pytest.approx({"mp": 20.4e6})
+    # A connection with backups alone uses them.
+    alone = topology(s.tcp("mp", {**regular, "backup": True}, backup), links=links)
+    assert subflow_shares(alone) == pytest.approx({("mp", 0): 11.4e6, ("mp", 1): 30e6})
+    # A regular path that works leaves nothing to gain.
+    steady = topology(s.tcp("mp", s.subflow("sf1", "b"), {**s.subflow("sf2", "a"), "backup": True}))
+    assert path_rates(steady, steady.flows[0], fair=True) == pytest.approx([30e6 * 1428 / 1514, 0])
+    assert equal_shares(steady) == {("mp", "b"): 30e6}
+
+
+def test_a_change_of_priority_makes_a_backup_a_regular_subflow() -> None:
+    change = [{"at_ns": 4 * s.NS, "backup": False}, {"at_ns": 7 * s.NS, "backup": True}]
+    backup = {**s.subflow("sf2", "b"), "backup": True, "priority": change}
+    found = topology(s.tcp("mp", s.subflow("sf1", "a"), backup), warmup_s=2)
+    assert subflow_shares(found) == pytest.approx({("mp", 0): 12e6, ("mp", 1): 30e6 * 3 / 8})
+
+
+def test_a_path_that_may_never_be_used_does_not_join_its_link_to_others() -> None:
+    """Without it, two connections share nothing, and a link of unknown rate behind it makes nothing unknown."""
+    trace = {"name": "cell.trace", "opportunities": 500, "period_ns": 0}
+    links = [s.link("a", "S", "D", 12), s.link("b", "S", "D", 30), s.link("c", "S", "D", 1, trace=trace)]
+    late = {**s.subflow("sf2", "c"), "start_ns": 10 * s.NS}
+    found = topology(s.tcp("mp", s.subflow("sf1", "a"), late), s.tcp("t", s.subflow("p", "b")), links=links)
+    assert fair_shares(found, max_min) == pytest.approx({"mp": 12e6, "t": 30e6})
+    assert equal_shares(found) == {("mp", "a"): 12e6, ("t", "b"): 30e6}

@@ -136,7 +136,9 @@ def _on_links(window: Window) -> pl.DataFrame:
         for flow in topology.connections:
             begin, end = lifetime(topology, flow)
             for subflow in flow.subflows if flow.is_greedy else ():
-                key = (run, flow.name, subflow.name, flow.transport, begin, end)
+                t0 = max(begin, subflow.start_ns or 0)
+                t1 = end if subflow.stop_ns is None else min(end, subflow.stop_ns)
+                key = (run, flow.name, subflow.name, flow.transport, t0, t1)
                 rows += [(*key, link) for link in dict.fromkeys(subflow.path)]
     names = dict.fromkeys(("flow", "subflow", "transport"), pl.String)
     times = dict.fromkeys(("t0", "t1"), pl.Int64)
@@ -198,7 +200,7 @@ def agr_bf(window: Window) -> pl.DataFrame:
     With G the goodput and B_x the rate that path x offers: (G - max B) / (sum B - max B) if G >= max B, else
     (G - max B) / max B. B_x is the rate of the path's smallest link, divided equally among the connections that use
     it and then among the flow's own subflows, times the payload's part of a full frame. It is averaged over the flow's
-    window. Not applicable to one path.
+    window, and a path offers nothing while its subflow may not send (see `ideal`). Not applicable to one path.
     """
     return _benefit(window, fair=True)
 

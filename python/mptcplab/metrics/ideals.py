@@ -28,7 +28,7 @@ Fairness = Callable[[Mapping[str, float], Mapping[str, Paths]], dict[Key, float]
 def fair_shares(topology: Topology, fairness: Fairness[Key]) -> dict[Key, float]:
     """Fair rate (bit/s) of every user (TCP or MPTCP connection, or subflow), averaged over its own window.
 
-    Where flows start or stop inside the run's window, the allocation is computed for each period and
+    Where flows or subflows start or stop inside the run's window, the allocation is computed for each period and
     averaged. In a period links count with their mean rate; UDP streams do not react, so their mean load is subtracted
     first. Empty if the shares are unknown: beside flows that do not use all the capacity they can get, and on links of
     unknown rate.
@@ -155,8 +155,10 @@ def ideal(window: Window) -> pl.DataFrame:
     """Max-min fair rate of the connection over the scenario's links, with multipath connections free to split.
 
     In raw link rate, including headers. Links that change count with their mean rate, UDP load is subtracted first, and
-    if flows start or stop, the allocations of the periods are averaged over the connection's own window. Absent beside
-    on/off connections, short transfers and video, whose load is not known beforehand.
+    if flows or subflows start or stop, the allocations of the periods are averaged over the connection's own window. A
+    subflow counts while it may send: between its start and its stop, and a backup only while no regular subflow of its
+    connection is there with a path that lets something through. Absent beside on/off connections, short transfers and
+    video, whose load is not known beforehand.
     """
     return _per_run(window, _of_connections(max_min))
 

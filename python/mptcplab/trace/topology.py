@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from mptcplab.trace.headers import LINUX, SHORT, data_header_bytes
@@ -57,6 +58,21 @@ class Link:
             up = up if change.up is None else change.up
         return carried / (end_ns - begin_ns)
 
+    @cached_property
+    def closings(self) -> tuple[tuple[int, bool], ...]:
+        """When the schedule begins to let nothing through (True), and when something again (False); times in ns."""
+        rate, up, found = self.rate_bps, True, [(0, self.rate_bps == 0)]
+        for change in self.schedule:
+            rate = rate if change.rate_bps is None else change.rate_bps
+            up = up if change.up is None else change.up
+            if (closed := not up or rate == 0) != found[-1][1]:
+                found.append((change.at_ns, closed))
+        return tuple(found)
+
+    def is_closed(self, at_ns: int) -> bool:
+        """Whether the schedule lets nothing through at a time."""
+        return next(closed for since_ns, closed in reversed(self.closings) if since_ns <= at_ns)
+
 
 @dataclass(frozen=True)
 class Subflow:
@@ -67,6 +83,11 @@ class Subflow:
     reverse: tuple[str, ...]
     base_rtt_ns: int | None
     backup: bool
+    # Earliest start and stop, where the scenario sets them.
+    start_ns: int | None = None
+    stop_ns: int | None = None
+    # When it becomes a backup (True) or a regular subflow.
+    priority: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -233,7 +254,16 @@ def _flow(entry: dict[str, Any], dss: str) -> Flow:
             udp_load_bps=load,
         )
     subflows = tuple(
-        Subflow(part["name"], tuple(part["path"]), tuple(part["reverse"]), part["base_rtt_ns"], part["backup"])
+        Subflow(
+            name=part["name"],
+            path=tuple(part["path"]),
+            reverse=tuple(part["reverse"]),
+            base_rtt_ns=part["base_rtt_ns"],
+            backup=part["backup"],
+            start_ns=part.get("start_ns"),
+            stop_ns=part.get("stop_ns"),
+            priority=tuple((change["at_ns"], change["backup"]) for change in part.get("priority", ())),
+        )
         for part in entry["subflows"]
     )
     kind, traffic = _traffic(entry["traffic"])
