@@ -196,6 +196,33 @@ def test_outages_without_recovery_are_counted_and_the_mean_time_says_that_it_lea
         assert [note for note in table.notes if "did not recover" in note] == expected
 
 
+def test_a_subflow_that_may_not_send_after_an_outage_is_not_said_not_to_recover(tmp_path: Path) -> None:
+    """A is down from 8 to 10 s, B from 14 to 16 s, and nothing comes after. The regular subflow on C always works."""
+    a, b = ([{"at_ns": down * s.NS, "up": False}, {"at_ns": up * s.NS, "up": True}] for down, up in ((8, 10), (14, 16)))
+    links = [s.link("A", "S", "D", 8, schedule=a), s.link("B", "S", "D", 4, schedule=b), s.link("C", "S", "D", 2)]
+    backup = [{"at_ns": 15 * s.NS, "backup": True}]
+    flows = [
+        s.tcp("kept", s.subflow("sf1", "A"), s.subflow("sf2", "B")),
+        s.tcp("stops", {**s.subflow("sf1", "A"), "stop_ns": 9 * s.NS}, s.subflow("sf2", "B"), stop_ns=16_500_000_000),
+        s.tcp("backup", {**s.subflow("sf1", "B"), "priority": backup}, s.subflow("sf2", "C")),
+        s.tcp("first", {**s.subflow("sf1", "B"), "priority": backup}, {**s.subflow("sf2", "C"), "backup": True}),
+    ]
+    subflow = []
+    for number, flow in enumerate(flows):
+        for part, down in (("sf1", 8 if number < 2 else 14), ("sf2", 14 if number < 2 else 99)):
+            subflow += curve(flow["name"], part, lambda t, at=down, rate=40 + 10 * number: rate if t < at else 0)
+    s.write(
+        tmp_path, [s.run_row(0, s.resolved(links, flows, duration_s=30, warmup_s=1), sample_ms=500)], subflow=subflow
+    )
+    m = Results.open(tmp_path).metrics(["not_recovered"])
+    assert value(m, "not_recovered", flow="kept", subflow="sf1") == 1
+    assert value(m, "not_recovered", flow="kept", subflow=None) == 2
+    assert not has(m, "not_recovered", flow="stops")
+    assert not has(m, "not_recovered", flow="backup")
+    # Both are backups then, so that both may send.
+    assert value(m, "not_recovered", flow="first", subflow="sf1") == 1
+
+
 def test_the_new_window_is_that_of_the_second_half_and_four_fifths_are_enough(tmp_path: Path) -> None:
     """`gone` leaves at 10 s, so that the second half of the time to the end is from 20 s on."""
     flows = [MP, s.tcp("gone", s.subflow("p", "A", "B"))]

@@ -13,9 +13,10 @@ from itertools import pairwise
 import polars as pl
 
 from mptcplab.metrics.allocation import components
+from mptcplab.metrics.presence import periods
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio
-from mptcplab.trace.topology import Flow, Link
+from mptcplab.trace.topology import Flow, Link, Topology
 
 NS = 1_000_000_000
 
@@ -80,18 +81,23 @@ def not_recovered(window: Window) -> pl.DataFrame:
     """Number of outages of the path from which the subflow did not recover before the next one or the end of the run.
 
     What an outage and a recovery are is as in `recovery_time`, whose mean leaves these outages out. An outage does not
-    count if nothing arrived before it, or if the connection ended in it. A flow's value is the sum over its subflows.
+    count if nothing arrived before it, or if the subflow may not send in the second after it: because it or the
+    connection has ended, or because it is a backup and a regular subflow may send. A flow's value is the sum over its
+    subflows.
     """
     judged = _recoveries(window).filter(pl.col("before") > 0)
-    ends = pl.DataFrame(
-        [(*key, ended) for key, (_, ended) in window.lifetimes.items()],
-        schema={"run": pl.UInt32, "flow": pl.String, "ended": pl.Int64},
-        orient="row",
-    )
-    lasting = judged.join(ends, on=FLOW, how="left", maintain_order="left").filter(
-        pl.col("ended").is_null() | (pl.col("begin") < pl.col("ended"))
-    )
-    return both_levels(lasting, pl.col("value").is_null().sum())
+    counts = [_sends_after(window.lived[run], *who) for run, *who in judged.select(*SUBFLOW, "begin").iter_rows()]
+    return both_levels(judged.filter(pl.Series(counts, dtype=pl.Boolean)), pl.col("value").is_null().sum())
+
+
+def _sends_after(topology: Topology, name: str, part: str, at_ns: int) -> bool:
+    """Whether a subflow may send during the whole second after a time, or until the run ends."""
+    flow = next(flow for flow in topology.connections if flow.name == name)
+    at = [subflow.name for subflow in flow.subflows].index(part)
+    until = min(at_ns + _AVERAGE_NS, topology.duration_ns)
+    during = [period for period in periods(topology, [flow]) if period.begin_ns < until and at_ns < period.end_ns]
+    ends = max((period.end_ns for period in during), default=0)
+    return until <= ends and all(period.sends.get(name, ())[at : at + 1] == (True,) for period in during)
 
 
 def _recoveries(window: Window) -> pl.DataFrame:
@@ -231,16 +237,7 @@ def _outages(window: Window) -> pl.DataFrame:
 
 def _outages_of(link: Link) -> list[tuple[int, int]]:
     """The times in which the schedule lets nothing through, if they end."""
-    rate, up, since, spans = link.rate_bps, True, None, []
-    for change in link.schedule:
-        rate = rate if change.rate_bps is None else change.rate_bps
-        up = up if change.up is None else change.up
-        if not up or rate == 0:
-            since = change.at_ns if since is None else since
-        elif since is not None:
-            spans.append((since, change.at_ns))
-            since = None
-    return spans
+    return [(since, until) for (since, closed), (until, _) in pairwise(link.closings) if closed]
 
 
 def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
