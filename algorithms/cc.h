@@ -454,8 +454,24 @@ CC_INLINE u32 cc_acked_after_slow_start(struct sock *sk, u32 acked)
  * Growth per acknowledged packet, 1/w. Rounded up, so that w packets make exactly one
  * packet of window, as in Linux.
  */
+CC_INLINE u64 cc_uncoupled_inc_q40(struct sock *sk)
+{
+	return cc_inverse_q40(sk, cc_window(sk));
+}
+
+/*
+ * The same as a term of a coupled rule, in which w is the effective window. Where nothing
+ * is coupled, w is the window: a flow that the application limits grows no faster.
+ */
 CC_INLINE u64 cc_reno_inc_q40(struct sock *sk)
 {
+	const struct cc_conn *conn;
+
+	if (tcp_sk(sk)->app_limited) {
+		conn = cc_table(sk);
+		if (!conn || conn->n_slots < 2)
+			return cc_uncoupled_inc_q40(sk);
+	}
 	return cc_inverse_q40(sk, cc_effective_window(sk));
 }
 
@@ -469,7 +485,7 @@ CC_INLINE void cc_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	acked = cc_acked_after_slow_start(sk, acked);
 	if (acked)
-		cc_grow_per_packet(sk, acked, (s64)cc_reno_inc_q40(sk));
+		cc_grow_per_packet(sk, acked, (s64)cc_uncoupled_inc_q40(sk));
 }
 
 /* Hook ssthresh. */

@@ -17,7 +17,8 @@
  *   thresholds as in Linux.
  * Deviations: HyStart is the original one (Ha and Rhee 2011) as in Linux: it ends
  *   slow start instead of slowing it down as RFC 9406 does. Its ACK train does not allow for
- *   bursts of segmentation offload. The decrease uses cwnd, as Linux.
+ *   bursts of segmentation offload. The decrease uses cwnd, as Linux. Linux also grows by
+ *   at least a twentieth per RTT until the first loss, and forgets W_max in a timeout.
  * On one path: itself.
  * Good at: long fast private paths, which it fills sooner than Reno
  *   (scenarios/kernel-dialects.toml).
@@ -320,6 +321,8 @@ static void cubic_set_state(struct sock *sk, u8 new_state)
 	state->in_epoch = 0;
 	state->reduced = 0;
 	state->found = 0;
+	/* The path may have changed. */
+	state->min_rtt_us = CUBIC_NO_RTT;
 	cc_set_credit(sk, 0, 0);
 	hystart_begin_round(sk);
 }

@@ -20,6 +20,7 @@
  *   smallest). Losses are found and repaired by the sender's TCP, not by the paper's
  *   finer timer. The base RTT is measured anew after a timeout, and after an idle period
  *   that reduces the window (Linux: not after a timeout, but after every idle period).
+ *   The window grows only while it is used (Linux: always).
  * On one path: itself.
  * Good at: short queues: the RTT stays near that of the empty path
  *   (scenarios/dolia-scenario-1.toml).

@@ -8,13 +8,14 @@
  *   On several subflows each runs alone.
  * Equations: once per RTT, b = packets delivered/time, bw_ns = (7 bw_ns + b)/8, bw =
  *   (7 bw + bw_ns)/8; the first b sets both. Congestion avoidance w += 1/w per
- *   acknowledged packet; congestion event ssthresh = max(bw rtt_min, 2), and the
- *   window is no more than that.
+ *   acknowledged packet; congestion event ssthresh = max(bw rtt_min, 2), which becomes
+ *   the window.
  * States: slow start (w < ssthresh), congestion avoidance.
  * Parameters' source: Grieco and Mascolo 2004, section 2; the filter's 7/8 as in Linux.
  * Deviations: an RTT is the smoothed one, and may be shorter than the 50 ms that Linux
  *   waits at least. The smallest RTT never expires (Linux: at a timeout). The
  *   first ACK only starts the clock, so that the handshake does not count as a round.
+ *   As in Linux, an event raises a window that is smaller than bw rtt_min.
  * On one path: itself.
  * Good at: paths with random loss, where it gets more than Reno
  *   (scenarios/random-loss-link.toml).

@@ -191,7 +191,7 @@ fn three_losses_make_reno_wait_for_its_timer_while_newreno_repairs_one_a_round_t
 #[test]
 fn fewer_than_three_duplicates_wait_for_the_timer() {
     for recovery in ["tahoe", "reno", "newreno"] {
-        for (lost, halved) in [(9, 6), (8, 5), (7, 5)] {
+        for (lost, halved) in [(9, 5), (8, 5), (7, 5)] {
             let run = run(recovery, 10, &[(lost, lost)]);
             happened(&run, LossEvent, &[]);
             // The timer runs from the last ACK of something new.

@@ -244,3 +244,27 @@ fn another_curve_is_told_apart() {
         assert!(worst > 2.0, "{wrong}: only {worst} packets off");
     }
 }
+
+/// A timeout says that the path may have changed: HyStart measures its round-trip time anew. The longer path is filled again.
+#[test]
+fn a_longer_path_after_a_timeout_does_not_end_slow_start() {
+    let text = r#"
+duration = "16 s"
+sample = "10 ms"
+[links.L]
+from = "S"
+to = "D"
+rate = "100 Mbit/s"
+delay = "5 ms"
+queue = "300 packets"
+schedule = [{ at = "5 s", loss = "100 %" }, { at = "6 s", loss = "0 %", delay = "50 ms" }]
+[flows.f]
+transport = "tcp"
+cc = "cubic"
+path = ["L"]
+"#;
+    let run = simulate_one(text, &[("tcp.send_jitter", "0 s")]);
+    let ssthresh = run.at("f", 0, 6500.0, |t| &t.ssthresh_pkts);
+    let cwnd = run.at("f", 0, 11_000.0, |t| &t.cwnd_pkts);
+    assert!(cwnd > ssthresh / 2, "{cwnd} of {ssthresh}");
+}

@@ -312,3 +312,25 @@ fn pacing_spreads_a_window_over_the_round_trip() {
     assert!(paced.1 < 2 * 484_480, "{} ns", paced.1);
     assert!(paced.2 as f64 > 0.95 * burst.2 as f64);
 }
+
+/// 100 segments each time, with a window that is just about full: a round trip adds a packet, whatever is left in flight when
+/// the application has written everything.
+#[test]
+fn a_window_that_responses_fill_grows_by_one_packet_a_round_trip() {
+    let set = [
+        ("flows.f.initial_ssthresh", "60 packets"),
+        ("duration", "3 s"),
+        (
+            "flows.f.traffic",
+            "{ requests = { request = \"100 B\", response = \"579200 B\", think = \"1 ms\" } }",
+        ),
+    ];
+    for cc in ["reno", "lia", "ewtcp"] {
+        let run = simulate_one(PATH, &[set[0], set[1], set[2], ("cc", cc)]);
+        let (from, to) = (cwnd(&run, 500.0), cwnd(&run, 2500.0));
+        assert!(from >= 60, "{from}");
+        // At most 50 round trips of 40 ms.
+        let grown = to - from;
+        assert!((25..=50).contains(&grown), "{cc}: {grown} packets");
+    }
+}
