@@ -9,6 +9,7 @@ use mptcplab_model::sched::{
 
 #[derive(Debug, Clone, Copy)]
 struct Sub {
+    established: bool,
     usable: bool,
     backup: bool,
     stale: bool,
@@ -20,6 +21,7 @@ struct Sub {
 }
 
 const SUB: Sub = Sub {
+    established: true,
     usable: true,
     backup: false,
     stale: false,
@@ -71,7 +73,7 @@ impl Path for Sub {
         self.srtt_us8
     }
     fn is_established(&self) -> bool {
-        true
+        self.established
     }
     fn unacked_pkts(&self) -> u32 {
         self.queued
@@ -247,6 +249,37 @@ fn the_application_writes_chunks_until_the_buffer_is_full_and_waits_for_a_third(
     // The application stops, and writes again.
     assert_eq!(end(110, 111, 111), 111);
     assert_eq!(end(111, 111, 120), 120);
+}
+
+/// Linux `__mptcp_sync_sndbuf`: what a removed subflow's buffer held is not there any more. Windows of 100 and 10 packets have
+/// room for 460,800 and 46,080 bytes.
+#[test]
+fn the_buffer_of_a_removed_subflow_goes_with_it() {
+    let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
+    let large = Sub { window: 100, ..SUB };
+    let removed = Sub {
+        established: false,
+        usable: false,
+        ..large
+    };
+    let queue = SendQueue {
+        written: 10_000,
+        ..CHUNKS
+    };
+    let mut end = |subs: &[Sub], una| {
+        scheduler.buffer_end(
+            subs,
+            &SendQueue {
+                una,
+                next: una,
+                ..queue
+            },
+        )
+    };
+    // 511 kB and 50 kB, each up to the end of a chunk.
+    assert_eq!(end(&[large, SUB], 0), 375);
+    let (una, end) = (1000, end(&[removed, SUB], 1000));
+    assert_eq!(end - una, 52);
 }
 
 /// ECF (Lim et al. 2017, algorithm 1): the last segments of a file wait for the fast subflow; a long backlog does not.

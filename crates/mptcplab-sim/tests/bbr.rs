@@ -171,3 +171,14 @@ fn a_subflow_that_the_algorithm_gives_up_becomes_a_backup() {
     let usual = simulate_one(UNLIKE, &[]);
     assert!(late(&usual, 1) > 500, "{}", late(&usual, 1));
 }
+
+/// A full receive window is no application limit: the samples of bandwidth count, and STARTUP ends (`tcp_rate_check_app_limited`
+/// looks at what is written). 128 KiB are 1.3 times what the path holds.
+#[test]
+fn a_receive_window_does_not_keep_the_flow_in_startup() {
+    let limited = simulate_one(ALONE, &[("flows.f.rcv_buffer", "128 KiB")]);
+    let rate = |ms: f64| limited.at("f", 0, ms, |t| &t.pacing_bps) as f64 / 1e6;
+    for ms in [8_000.0, 15_000.0, 29_000.0] {
+        assert!(rate(ms) < 26.0, "{} Mbit/s", rate(ms));
+    }
+}

@@ -330,3 +330,64 @@ fn upstream_sends_the_oldest_chunk_on_an_idle_subflow() {
     );
     assert!(steps.contains(&23), "{steps:?}");
 }
+
+/// After `stale_after` checks, both paths that died are set aside at once, as in `mptcp_subflow_get_retrans`.
+#[test]
+fn upstream_sets_all_stale_subflows_aside_in_one_check() {
+    let third = r#"
+[links.three]
+from = "S"
+to = "D"
+rate = "8 Mbit/s"
+delay = "19 ms"
+schedule = [{ at = "5 s", loss = "100 %" }]
+"#;
+    let subflows = format!("{{ {ONE} }}, {{ {OTHER} }}, {{ path = [\"three\"] }}");
+    let text = scenario(&subflows, "{ at = \"5 s\", up = false }") + third;
+    let run = simulate_one(&text, &[("scheduler", "linger")]);
+    let (first, third) = (
+        run.events("f", 0, SubflowFailed),
+        run.events("f", 2, SubflowFailed),
+    );
+    assert_eq!(first.len(), 1);
+    assert_eq!(first[0].0, third[0].0);
+    assert!(run.events("f", 1, SubflowFailed).is_empty());
+}
+
+/// Nothing new is sent on path two before everything that is missing was sent there again.
+#[test]
+fn upstream_sends_the_data_of_a_removed_subflow_before_new_data() {
+    let subflows = format!("{{ {ONE}, stop = \"4 s\" }}, {{ {OTHER} }}");
+    let set = [
+        ("scheduler", "linger"),
+        ("flows.f.cwnd_clamp", "200 packets"),
+    ];
+    let run = simulate_one(&scenario(&subflows, ""), &set);
+    // What the connection had sent or assigned when path one was removed, segments of 1428 bytes.
+    let again = run.flow_at("f", 8000.0, |t| &t.reinjected_pkts);
+    assert!(again > 400, "{again}");
+    // What path two had been given goes before them, which takes a second. Then nothing waits any more.
+    let first = longest_stall(&run, 4000.0, 5400.0);
+    assert!((800.0..1300.0).contains(&first), "{first} ms");
+    let second = longest_stall(&run, 5400.0, 14_000.0);
+    assert!(second < 100.0, "{second} ms");
+}
+
+/// Both paths die, and the first one returns: the data of the other are sent there, without waiting for its next timeout.
+#[test]
+fn a_path_that_returns_takes_over_the_data_of_one_that_is_still_dead() {
+    let outages = "{ at = \"3 s\", up = false }, { at = \"12 s\", up = true }";
+    let subflows = format!("{{ {ONE} }}, {{ {OTHER} }}");
+    let text = scenario(&subflows, outages).replace(
+        "delay = \"26 ms\"",
+        "delay = \"26 ms\"\nschedule = [{ at = \"4 s\", up = false }]",
+    );
+    for scheduler in ["minrtt", "roundrobin"] {
+        let run = simulate_one(&text, &[("scheduler", scheduler), ("duration", "40 s")]);
+        let recovered = run.events("f", 0, SubflowRecovered)[0].0;
+        let failed = run.events("f", 1, SubflowFailed)[0].0;
+        assert_eq!(failed, recovered, "{scheduler}");
+        let stall = longest_stall(&run, recovered, 40_000.0);
+        assert!(stall < 300.0, "{scheduler}: {stall} ms");
+    }
+}

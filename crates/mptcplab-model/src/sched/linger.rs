@@ -30,7 +30,7 @@ const CONNECTION_BUFFER_BYTES: u64 = 4096;
 pub struct Linger {
     /// Average pacing rate of every subflow, bytes/s; 0 before its first burst.
     average: [u64; MAX_SUBFLOWS],
-    /// Send buffer of each subflow in bytes; it never shrinks.
+    /// Send buffer of each subflow in bytes; it never shrinks while the subflow exists.
     buffer_bytes: [u64; MAX_SUBFLOWS],
     /// First data sequence number that the application has not written.
     written: u32,
@@ -57,7 +57,11 @@ impl Linger {
     /// Bytes that the connection's send buffer holds, after the subflows' have followed their windows.
     fn send_buffer<P: Path>(&mut self, subflows: &[P], mss: u16) -> u64 {
         for (buffer, subflow) in self.buffer_bytes.iter_mut().zip(subflows) {
-            *buffer = (*buffer).max(wanted_buffer(subflow, mss));
+            *buffer = match wanted_buffer(subflow, mss) {
+                // Before it exists, and once it has been removed (`__mptcp_sync_sndbuf`).
+                0 => 0,
+                wanted => (*buffer).max(wanted),
+            };
         }
         CONNECTION_BUFFER_BYTES + self.buffer_bytes.iter().sum::<u64>()
     }

@@ -313,7 +313,7 @@ impl Connection {
         if sender.mptcp.failed && sender.rtx.retransmits == 0 {
             sender.set_failed(false);
             sender.log(cx, EventKind::SubflowRecovered, 0_u64);
-            self.tx.update_backups(&mut self.subflows);
+            self.note_usable(cx);
         }
         let sender = &self.subflows[k].sender;
         let hold = sender.recovery.frto_hold;
@@ -326,13 +326,19 @@ impl Connection {
         }
     }
 
+    /// A subflow was established, or works again.
+    fn note_usable(&mut self, cx: &mut World) {
+        self.tx.update_backups(&mut self.subflows);
+        self.tx.take_over(cx, &mut self.subflows);
+    }
+
     /// Data may flow in this direction of a connection whose other direction opened subflow `k`, with a handshake that took
     /// `rtt_ns`.
     pub(crate) fn accept(&mut self, cx: &mut World, k: usize, rtt_ns: u64) {
         let sender = &mut self.subflows[k].sender;
         if sender.phase == Phase::Closed && cx.now < sender.lifecycle.remove_ns {
             sender.accept(cx, &mut self.tx.cc, k as u32, rtt_ns);
-            self.tx.update_backups(&mut self.subflows);
+            self.note_usable(cx);
             self.push(cx, k);
         }
     }
@@ -364,7 +370,7 @@ impl Connection {
             return false;
         }
         sender.establish(cx, &mut self.tx.cc, k as u32);
-        self.tx.update_backups(&mut self.subflows);
+        self.note_usable(cx);
         if !joins {
             let is_unconfirmed = self.tx.is_unconfirmed;
             self.subflows[k].sender.set_unconfirmed(is_unconfirmed);

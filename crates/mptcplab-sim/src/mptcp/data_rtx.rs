@@ -92,13 +92,13 @@ impl DataRtx {
         cx.timers.set(&mut self.timer, at, TimerKind::DataRtx, conn);
     }
 
-    /// Check all subflows with outstanding data for progress. Returns the first one that is stale.
-    pub(super) fn find_stale(&mut self, subflows: &[Subflow]) -> Option<usize> {
-        let mut stale = None;
+    /// Check all subflows with outstanding data for progress. Returns those that are stale (bit k is subflow k).
+    pub(super) fn find_stale(&mut self, subflows: &[Subflow]) -> u8 {
+        let mut stale = 0;
         for i in (0..subflows.len()).filter(|&i| has_queue(&subflows[i])) {
             self.stale_counts[i].update(subflows[i].sender.sock.tp.delivered);
-            if stale.is_none() && self.is_stale(subflows, i) {
-                stale = Some(i);
+            if self.is_stale(subflows, i, stale) {
+                stale |= 1 << i;
             }
         }
         stale
@@ -120,10 +120,12 @@ impl DataRtx {
         idle(false).or_else(|| idle(true).filter(|_| stuck))
     }
 
-    /// Whether a subflow has made no progress for too long while another one works.
-    fn is_stale(&self, subflows: &[Subflow], i: usize) -> bool {
+    /// Whether a subflow has made no progress for too long while another one works, which is not among the `stale` ones.
+    fn is_stale(&self, subflows: &[Subflow], i: usize, stale: u8) -> bool {
         let most = self.stale_after.saturating_sub(1).max(1);
-        let works = |k: usize| subflows[k].is_usable() && self.stale_counts[k].checks < most;
+        let works = |k: usize| {
+            stale >> k & 1 == 0 && subflows[k].is_usable() && self.stale_counts[k].checks < most
+        };
         subflows[i].is_usable()
             && self.stale_counts[i].checks > self.stale_after
             && (0..subflows.len()).any(|k| k != i && works(k))

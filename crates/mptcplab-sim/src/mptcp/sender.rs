@@ -412,7 +412,7 @@ impl ConnectionSender {
 
     #[inline(always)]
     fn note_filled(&mut self, cx: &mut World, sender: &mut Sender, full: bool) {
-        if !full && !self.has_sendable() {
+        if !full && self.has_sent_all() {
             self.note_app_limited(sender);
         }
         self.note_blocked(cx.now, !full);
@@ -446,7 +446,7 @@ impl ConnectionSender {
         if scheduler.copies_losses {
             self.copy_losses(&mut subflows[acked].sender, acked);
         }
-        if !self.reinject.is_empty() {
+        if !self.reinject.is_empty() && !scheduler.is_upstream {
             self.push_reinjections(scheduler, cx, subflows);
         }
         let mut queue = self.send_queue(cx.now);
@@ -455,6 +455,9 @@ impl ConnectionSender {
             data_rtx.renew_interval(subflows, &queue);
         }
         self.all_full = false;
+        if !self.reinject.is_empty() && scheduler.is_upstream {
+            self.send_again(scheduler, cx, subflows, &queue);
+        }
         while queue.has_sendable() || scheduler.sends_copies {
             let Some(picked) = scheduler.pick(subflows, &queue) else {
                 self.all_full = scheduler.takes_any_room;
@@ -490,16 +493,64 @@ impl ConnectionSender {
         self.note_blocked(cx.now, room);
     }
 
-    /// There is nothing to send: subflows with room are application-limited. Returns whether there are any.
+    /// Send again, in order and before anything new, what the connection has taken back from its subflows. The scheduler
+    /// chooses as for new data (`__mptcp_retransmit_pending_data`).
+    #[inline(never)]
+    fn send_again(
+        &mut self,
+        scheduler: &mut Scheduler,
+        cx: &mut World,
+        subflows: &mut [Subflow],
+        queue: &SendQueue,
+    ) {
+        loop {
+            let acked = self.reinject.partition_point(|&(dsn, _)| dsn < self.una);
+            self.reinject.drain(..acked);
+            let (Some(&(next, _)), Some(&(last, _))) =
+                (self.reinject.front(), self.reinject.back())
+            else {
+                return;
+            };
+            let rest = SendQueue {
+                next,
+                written: last + 1,
+                ..*queue
+            };
+            let Some(Assignment {
+                subflow,
+                segments: Segments::New(burst),
+            }) = scheduler.pick(subflows, &rest)
+            else {
+                return;
+            };
+            let n = self
+                .reinject
+                .partition_point(|&(dsn, _)| dsn < next + burst);
+            for (dsn, _) in self.reinject.drain(..n).collect::<Vec<_>>() {
+                self.assign_copy(cx, &mut subflows[subflow].sender, dsn);
+            }
+        }
+    }
+
+    /// Nothing that the application has written waits to be sent, whatever the receive window admits.
+    fn has_sent_all(&self) -> bool {
+        self.next >= self.written
+    }
+
+    /// There is nothing that may be sent. Subflows with room are application-limited if nothing waits for the receive window
+    /// either. Returns whether there are any with room.
     fn note_starved(&mut self, subflows: &mut [Subflow]) -> bool {
         let backups = only_backups(subflows);
+        let app_limited = self.has_sent_all();
         let mut room = false;
         for subflow in subflows.iter_mut() {
             let sender = &subflow.sender;
             let idle = sender.phase == Phase::Established && sender.mptcp.assigned.is_empty();
             if idle && sender.has_room() {
                 room |= sender.mptcp.backup == backups && subflow.is_available();
-                self.note_app_limited(&mut subflow.sender);
+                if app_limited {
+                    self.note_app_limited(&mut subflow.sender);
+                }
             }
         }
         room
@@ -633,6 +684,12 @@ impl ConnectionSender {
     pub(super) fn reinject_from(&mut self, subflows: &mut [Subflow], own: usize, cause: Cause) {
         let asked = self.reinject_enabled || cause == Cause::Removed;
         if subflows.len() == 1 || !asked {
+            return;
+        }
+        if self.data_rtx.is_some() {
+            // Only a removal: Linux takes back everything that is not acknowledged (`__mptcp_close_ssk`).
+            subflows[own].sender.mptcp.assigned.clear();
+            self.take_back_all(own);
             return;
         }
         let sender = &mut subflows[own].sender;
@@ -773,6 +830,17 @@ impl ConnectionSender {
         self.update_backups(subflows);
     }
 
+    /// A subflow works again, or has joined: it can take over from those that had no other to fail over to.
+    pub(super) fn take_over(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+        for k in 0..subflows.len() {
+            let sender = &subflows[k].sender;
+            let timed_out = sender.phase == Phase::Established && sender.rtx.retransmits > 0;
+            if timed_out && !sender.mptcp.failed {
+                self.note_timeout(cx, subflows, k);
+            }
+        }
+    }
+
     /// The connection's timer has fired. The caller pushes afterwards.
     pub(super) fn retransmit_data(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
         let Some(data_rtx) = &mut self.data_rtx else {
@@ -783,8 +851,10 @@ impl ConnectionSender {
         if let Some(i) = idle {
             self.retransmit_head(cx, &mut subflows[i].sender);
         }
-        if let Some(i) = stale {
+        for i in (0..subflows.len()).filter(|i| stale >> i & 1 == 1) {
             self.give_up(cx, &mut subflows[i].sender, i);
+        }
+        if stale != 0 {
             self.update_backups(subflows);
         }
     }
@@ -801,6 +871,11 @@ impl ConnectionSender {
     fn give_up(&mut self, cx: &mut World, sender: &mut Sender, own: usize) {
         sender.set_failed(true);
         sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);
+        self.take_back_all(own);
+    }
+
+    /// All data that are not acknowledged are to be sent again, because of subflow `own`.
+    fn take_back_all(&mut self, own: usize) {
         self.reinject = (self.una..self.next).map(|dsn| (dsn, own as u32)).collect();
     }
 }
