@@ -253,8 +253,9 @@ def _command(reproduction: Reproduction) -> str:
 def _beside(reproduction: Reproduction) -> Iterator[list[str]]:
     for experiment in reproduction.experiments:
         for row in tables.beside(Reader(reproduction, experiment), reproduction.claims_about(experiment)):
-            what = f"`{row.what}`" if row.verdict else row.what
-            source = row.source if row.verdict else f"{experiment.id}, {row.source}"
+            of_claim = row.held is not None
+            what = f"`{row.what}`" if of_claim else row.what
+            source = row.source if of_claim else f"{experiment.id}, {row.source}"
             yield [source, what, row.paper, row.ours, row.difference]
 
 

@@ -34,8 +34,8 @@ class Beside:
     paper: str
     ours: str
     difference: str
-    # The verdict, if the number is that of a claim.
-    verdict: str = ""
+    # Whether the comparison of a claim is true; None if the number is that of a figure or table.
+    held: bool | None = None
 
 
 def beside(reader: Reader, claims: Iterable[JudgedClaim]) -> list[Beside]:
@@ -76,8 +76,15 @@ def difference(ours: float, paper: float) -> str:
 
     >>> difference(9.0, 12.0), difference(1.0, 0.0)
     ('-25 %', '–')
+    >>> difference(9.72, 9.76), difference(3.0, 3.0)
+    ('-0.4 %', '0 %')
     """
-    return f"{100 * (ours / paper - 1):+.0f} %" if paper else NOT_APPLICABLE
+    if not paper:
+        return NOT_APPLICABLE
+    percent = 100 * (ours / paper - 1)
+    digits = 0 if abs(percent) >= 9.95 else 1
+    shown = f"{percent:+.{digits}f} %"
+    return "0 %" if shown in ("+0.0 %", "-0.0 %") else shown
 
 
 def _claimed(judged: JudgedClaim, fact: Fact) -> Beside:
@@ -91,7 +98,7 @@ def _claimed(judged: JudgedClaim, fact: Fact) -> Beside:
         # The paper's own digits, where its side is a number.
         right = fact.right if _own_value(fact.right) is not None else fact.right_value
         expected = right if fact.operator == "==" else f"{fact.operator} {right}"
-    return Beside(judged.claim.id, fact.left, expected, fact.left_value, shown, judged.verdict)
+    return Beside(judged.claim.id, fact.left, expected, fact.left_value, shown, fact.held)
 
 
 def _own_value(shown: str) -> float | None:
