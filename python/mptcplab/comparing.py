@@ -1,9 +1,9 @@
-"""Two results side by side: the differences of all metrics, with intervals."""
+"""Two results, or two algorithms of one result, side by side: the differences of all metrics, with intervals."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -42,7 +42,7 @@ SCHEMA = pl.Schema(
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences between two results.
+    """The differences between two results, or between two algorithms of one result.
 
     `differences` has a row per configuration, metric and entity: config, metric, flow, subflow, link, unit, paired,
     n_a, n_b, mean_a, mean_b, difference, half. `difference` is mean_b - mean_a in percent of mean_a, or in the unit of
@@ -70,11 +70,15 @@ class Comparison:
         return Table(tuple(head), cells, notes if "*" in str(cells) else tuple(self.notes))
 
 
-def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
+def compare(
+    a: str | PathLike[str], b: str | PathLike[str] | None = None, *, cc: Sequence[str] | None = None
+) -> Comparison:
     """Compare the results of two directories, configuration by configuration; `a` is the reference.
 
     Where both have the same seeds and repetitions, differences are taken in pairs; elsewhere the means are compared,
-    with Welch's interval. If each has one configuration only, these are compared whatever their names are.
+    with Welch's interval. If each has one configuration only, these are compared whatever their names are. With `cc`
+    instead of `b`, two algorithms of one result are compared, the first of which is the reference, for every
+    combination of the other axes.
 
     >>> import mptcplab, tempfile
     >>> place, scenario = tempfile.mkdtemp(), "scenarios/dolia-scenario-1.toml"
@@ -83,7 +87,12 @@ def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
     >>> found = mptcplab.compare(f"{place}/lia", f"{place}/reno")
     >>> found.differences.filter(metric="goodput", flow="mp")["paired"].unique().to_list()
     [True]
+    >>> _ = mptcplab.run(scenario, "lia,reno", 3, duration="12 s", out=f"{place}/both")
+    >>> mptcplab.compare(f"{place}/both", cc=["lia", "reno"]).differences["config"].unique().to_list()
+    ['lia → reno']
     """
+    if b is None or cc is not None:
+        return _of_one_result(a, b, cc)
     paths = [path_of(path, name) for path, name in ((a, _A), (b, _B))]
     results = [Results.open(path) for path in paths]
     sides = [_Side.of(one) for one in results]
@@ -101,6 +110,25 @@ def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
         sum(name not in {pair[at] for pair in names.values()} for name in side.configs) for at, side in enumerate(sides)
     ]
     return Comparison(str(paths[0]), str(paths[1]), rows, _notes(sides, names, left))
+
+
+def _of_one_result(
+    directory: str | PathLike[str], other: str | PathLike[str] | None, cc: Sequence[str] | None
+) -> Comparison:
+    if other is not None or cc is None:
+        raise ResultsError("compare needs either a second directory or two algorithms of the first one")
+    if isinstance(cc, str) or len(cc) != 2 or cc[0] == cc[1]:
+        shown = cc if isinstance(cc, str) else ",".join(cc)
+        raise ResultsError(with_hint(f"cc: {shown!r} does not name two algorithms", "for example lia,olia"))
+    path = path_of(directory, _A)
+    side = _Side.of(Results.open(path))
+    names = side.of_algorithms(*cc)
+    if not names:
+        known = side.runs["cc"].unique(maintain_order=True).to_list()
+        hint = f"its algorithms are {some_of(known, _NAMED)}"
+        raise ResultsError(with_hint(f"nothing to compare: {path} has no runs of {cc[0]} and {cc[1]} that fit", hint))
+    frames = [_of_config([side, side], label, pair) for label, pair in names.items()]
+    return Comparison(f"{cc[0]} of {path}", f"{cc[1]} of {path}", pl.concat(frames), _excluded([side], ["it"]))
 
 
 @dataclass(frozen=True)
@@ -125,6 +153,22 @@ class _Side:
 
     def of_config(self, name: str) -> pl.DataFrame:
         return self.runs.filter(config=name)
+
+    def of_algorithms(self, one: str, other: str) -> dict[str, tuple[str, str]]:
+        """Pairs of configurations that differ in the algorithm only."""
+        rows = self.runs.unique("config", keep="first", maintain_order=True)
+        named = {}
+        for cc, axes, engine, config in rows.select("cc", "axes", "engine", "config").iter_rows():
+            rest = {key: value for key, value in json.loads(axes).items() if key != "cc"}
+            named[cc, json.dumps(rest), engine] = config
+        pairs = [
+            (config, named[other, rest, engine])
+            for (cc, rest, engine), config in named.items()
+            if cc == one and (other, rest, engine) in named
+        ]
+        return {
+            f"{one} \N{RIGHTWARDS ARROW} {other}{config.removeprefix(one)}": (config, found) for config, found in pairs
+        }
 
     def setups(self) -> dict[str, tuple[str, str]]:
         """The engine and the scenario of every configuration that has runs."""
@@ -182,7 +226,12 @@ def _notes(sides: list[_Side], names: dict[str, tuple[str, str]], left: list[int
         if number_left:
             are = "is" if number_left == 1 else "are"
             notes.append(f"{counted(number_left, 'configuration')} of {name} {are} not in the other one")
-    for name, side in zip("AB", sides, strict=True):
+    return notes + _excluded(sides, "AB")
+
+
+def _excluded(sides: list[_Side], names: Sequence[str]) -> list[str]:
+    notes = []
+    for name, side in zip(names, sides, strict=True):
         if excluded := len(side.results.excluded_runs):
             notes.append(f"{counted(excluded, 'run')} in {name} {'does' if excluded == 1 else 'do'} not count")
     return notes

@@ -225,6 +225,35 @@ def test_two_algorithms_are_compared_and_what_has_nothing_in_common_is_not(place
         mptcplab.compare(place / "both", tmp_path / "others")
 
 
+def test_two_algorithms_of_one_result_are_compared_as_those_of_two(place: Path) -> None:
+    found = mptcplab.compare(place / "both", cc=["lia", "olia"])
+    apart = mptcplab.compare(place / "lia", place / "olia")
+    assert found.differences.equals(apart.differences)
+    assert found.differences["paired"].all()
+    assert (found.a, found.b) == (f"lia of {place / 'both'}", f"olia of {place / 'both'}")
+    assert found.notes == []
+
+
+def test_algorithms_are_compared_for_every_combination_of_the_other_axes(place: Path, tmp_path: Path) -> None:
+    swept = tmp_path / "swept"
+    rates = {"links.A.rate": ["11 Mbit/s", "14 Mbit/s"]}
+    several = ["lia", "olia", "ewtcp(weight=sqrt)"]
+    mptcplab.run(place / "joined.toml", several, 2, sweep=rates, out=swept, progress=False)
+    found = mptcplab.compare(swept, cc=["olia", "ewtcp(weight=sqrt)"]).differences
+    arrow = "olia \N{RIGHTWARDS ARROW} ewtcp(weight=sqrt), links.A.rate = "
+    assert set(found["config"]) == {f"{arrow}11 Mbit/s", f"{arrow}14 Mbit/s"}
+    done = lab("compare", "swept", "--cc", "olia,ewtcp(weight=sqrt)", "--metrics", "jain", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["differences"] == found.to_dicts()
+    for cc in (["lia"], ["lia", "lia"], "lia,olia"):
+        with pytest.raises(ResultsError, match="does not name two algorithms"):
+            mptcplab.compare(swept, cc=cc)
+    with pytest.raises(ResultsError, match=r"no runs of lia and reno that fit\n\nhint: its algorithms are lia, olia, "):
+        mptcplab.compare(swept, cc=["lia", "reno"])
+    for words in ({}, {"b": swept, "cc": ["lia", "olia"]}):
+        with pytest.raises(ResultsError, match="either a second directory or two algorithms"):
+            mptcplab.compare(swept, **words)
+
+
 def test_a_list_of_configurations_that_is_cut_off_says_so_and_names_every_algorithm(
     place: Path, tmp_path: Path
 ) -> None:

@@ -134,16 +134,16 @@ def overrides(
 ) -> dict[str, Any]:
     """The options that change a scenario, as keyword arguments of public functions."""
     return {
-        "cc": _names(cc),
+        "cc": names(cc),
         "reps": reps,
         "seed": seed,
-        "profile": _names(profile, "rfc,linux-legacy", "profile"),
+        "profile": names(profile, "rfc,linux-legacy", "profile"),
         "duration": duration,
         "settings": None if settings is None else assign(settings, "--set"),
         "sweep": None if sweep is None else assign(sweep, "--sweep"),
     }
 
 
-def _names(values: list[str] | None, such_as: str = "lia,olia", option: str = "cc") -> list[str] | None:
+def names(values: list[str] | None, such_as: str = "lia,olia", option: str = "cc") -> list[str] | None:
     """`a,b` and repeated options mean the same."""
     return None if values is None else [name for value in values for name in words(value, such_as, option)]

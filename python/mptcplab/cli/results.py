@@ -47,8 +47,13 @@ def merge(
 def compare(
     a: Annotated[Path, typer.Argument(parser=options.path, metavar="A", help="Results directory: the reference.")],
     b: Annotated[
-        Path, typer.Argument(parser=options.path, metavar="B", help="Results directory that is compared with it.")
-    ],
+        Path | None,
+        typer.Argument(parser=options.path, metavar="B", help="Results directory that is compared with it."),
+    ] = None,
+    cc: Annotated[
+        list[str] | None,
+        typer.Option("--cc", metavar="CC,CC", help="Compare two algorithms of A instead; the first is the reference."),
+    ] = None,
     metrics: Annotated[
         str,
         typer.Option(
@@ -57,7 +62,7 @@ def compare(
     ] = _SHOWN,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two results, metric by metric.
+    """Compare two results, or two algorithms of one, metric by metric.
 
     A difference is that of B from A, in percent or in the unit of a metric that is a fraction, with its 95 % interval.
     If both have the same seeds and repetitions, these are compared in pairs, otherwise by their means (Welch). Other
@@ -72,7 +77,7 @@ def compare(
         names_known = fill(f"all, or some of {', '.join(REGISTRY)}", _HINT_WIDTH, subsequent_indent=" " * len("hint: "))
         raise MptcplabError(with_hint(f"no metric in this list: {metrics!r}", names_known))
     chosen = list(REGISTRY) if names == ["all"] else [find(name).name for name in names]
-    found = api.compare(a, b)
+    found = api.compare(a, b, cc=options.names(cc))
     if as_json:
         print_json(found.as_dict())
         return
