@@ -305,6 +305,16 @@ CC_INLINE u32 cc_window(const struct sock *sk)
 	return cc_clamp(tcp_sk(sk)->snd_cwnd, 1u, CC_WINDOW_MAX);
 }
 
+/* ssthresh during fast recovery, in which cwnd may be inflated, otherwise cwnd. */
+CC_INLINE u32 cc_deflated_window(const struct sock *sk, u32 state)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (cc_is_recovery(state) && tp->snd_ssthresh < CC_INFINITE_SSTHRESH)
+		return tp->snd_ssthresh;
+	return tp->snd_cwnd;
+}
+
 /*
  * The window that counts in coupled sums (RFC 6356 section 3): ssthresh during fast
  * recovery, and no more than what is in flight while application-limited. `state` is the
@@ -312,12 +322,9 @@ CC_INLINE u32 cc_window(const struct sock *sk)
  */
 CC_INLINE u32 cc_effective_window_in(const struct sock *sk, u32 state)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 w = tp->snd_cwnd;
+	u32 w = cc_deflated_window(sk, state);
 
-	if (cc_is_recovery(state) && tp->snd_ssthresh < CC_INFINITE_SSTHRESH)
-		w = tp->snd_ssthresh;
-	if (tp->app_limited)
+	if (tcp_sk(sk)->app_limited)
 		w = cc_min(w, cc_packets_in_flight(sk));
 	return cc_clamp(w, 1u, CC_WINDOW_MAX);
 }
@@ -456,7 +463,9 @@ CC_INLINE u32 cc_acked_after_slow_start(struct sock *sk, u32 acked)
  */
 CC_INLINE u64 cc_uncoupled_inc_q40(struct sock *sk)
 {
-	return cc_inverse_q40(sk, cc_window(sk));
+	u32 w = cc_deflated_window(sk, cc_ca_state(sk));
+
+	return cc_inverse_q40(sk, cc_clamp(w, 1u, CC_WINDOW_MAX));
 }
 
 /*
