@@ -62,7 +62,7 @@ def compare(
     ] = _SHOWN,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two results, or two algorithms of one, metric by metric.
+    """Compare two results, or two algorithms of one.
 
     A difference is that of B from A, in percent or in the unit of a metric that is a fraction, with its 95 % interval.
     If both have the same seeds and repetitions, these are compared in pairs, otherwise by their means (Welch). Other
