@@ -23,22 +23,22 @@ pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
 fn exact(text: &str) -> Result<f64, UnitError> {
     let not = |write: String| UnitError {
         message: format!("\"{}\" is not a percentage", shorten(text)),
-        hint: format!("write \"{write}\""),
+        hint: format!("write {write}"),
     };
-    let (number, unit) = split(text).ok_or_else(|| not(PERCENT_EXAMPLE.into()))?;
-    Decimal::parse(number).ok_or_else(|| not(PERCENT_EXAMPLE.into()))?;
+    let example = || not(format!("\"{PERCENT_EXAMPLE}\""));
+    let (number, unit) = split(text).ok_or_else(example)?;
+    Decimal::parse(number).ok_or_else(example)?;
+    if unit.is_empty() {
+        return Err(not(percent_for_bare_number(number)));
+    }
     if unit != "%" {
-        return Err(not(
-            match unit.is_empty() || unit.starts_with(['%', 'p', 'P']) {
-                true => format!("{number} %"),
-                false => PERCENT_EXAMPLE.into(),
-            },
-        ));
+        return Err(match unit.starts_with(['%', 'p', 'P']) {
+            true => not(format!("\"{number} %\"")),
+            false => example(),
+        });
     }
     // The exponent is part of the literal, so that the result is rounded only once.
-    let p: f64 = format!("{number}e-2")
-        .parse()
-        .map_err(|_| not(PERCENT_EXAMPLE.into()))?;
+    let p: f64 = format!("{number}e-2").parse().map_err(|_| example())?;
     match p <= 1.0 {
         true => Ok(p),
         false => Err(UnitError {
@@ -48,12 +48,18 @@ fn exact(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// What to write instead of a bare number. Numbers up to 1 are taken as probabilities, larger ones as percentages.
+/// What to write instead of a number without a unit. Up to 1, it may be a probability or a percentage.
 pub(crate) fn percent_for_bare_number(number: &str) -> String {
-    match number.parse::<f64>() {
-        Ok(p) if (0.0..=1.0).contains(&p) => display::percent(p),
-        Ok(p) if p <= 100.0 && Decimal::parse(number).is_some() => format!("{number} %"),
-        _ => PERCENT_EXAMPLE.to_string(),
+    let as_percentage = Decimal::parse(number).map(|_| format!("\"{number} %\""));
+    let as_probability = |p| format!("\"{}\" for a probability of {number}", display::percent(p));
+    match (number.parse::<f64>(), as_percentage) {
+        (Ok(0.0), _) => "\"0 %\"".into(),
+        (Ok(p), Some(percentage)) if (0.0..=1.0).contains(&p) => {
+            format!("{}, or {percentage}", as_probability(p))
+        }
+        (Ok(p), None) if (0.0..=1.0).contains(&p) => as_probability(p),
+        (Ok(p), Some(percentage)) if p <= 100.0 => percentage,
+        _ => format!("\"{PERCENT_EXAMPLE}\""),
     }
 }
 

@@ -46,7 +46,7 @@ impl Quantity {
     pub(crate) fn for_bare_number(self, number: &str) -> String {
         match self {
             Self::Plain(d) => format!("\"{}\"", d.with_unit(number)),
-            Self::Percent => format!("\"{}\"", percent_for_bare_number(number)),
+            Self::Percent => percent_for_bare_number(number),
             Self::Queue | Self::Span | Self::Period => self.examples(),
         }
     }

@@ -71,10 +71,36 @@ fn percentages_are_the_nearest_double() {
 }
 
 #[test]
-fn a_bare_probability_becomes_a_percentage() {
-    assert_eq!(percent_for_bare_number("0.001"), "0.1 %");
-    assert_eq!(percent_for_bare_number("2.5"), "2.5 %");
-    assert_eq!(percent_for_bare_number("nan"), "0.1 %");
+fn a_number_without_a_unit_may_be_a_probability_or_a_percentage() {
+    for (number, write) in [
+        (
+            "0.001",
+            r#""0.1 %" for a probability of 0.001, or "0.001 %""#,
+        ),
+        ("1", r#""100 %" for a probability of 1, or "1 %""#),
+        ("1e-3", r#""0.1 %" for a probability of 1e-3"#),
+        ("0", r#""0 %""#),
+        ("0.0", r#""0 %""#),
+        ("2.5", r#""2.5 %""#),
+        ("250", r#""0.1 %""#),
+        ("nan", r#""0.1 %""#),
+        ("-0.1", r#""0.1 %""#),
+    ] {
+        assert_eq!(percent_for_bare_number(number), write);
+    }
+}
+
+#[test]
+fn a_percentage_in_text_without_a_unit_gets_the_hint_of_a_bare_number() {
+    let error = percent("0.001").expect_err("no unit");
+    assert_eq!(
+        error.hint,
+        r#"write "0.1 %" for a probability of 0.001, or "0.001 %""#
+    );
+    assert_eq!(
+        percent("0.1 percent").expect_err("words").hint,
+        r#"write "0.1 %""#
+    );
 }
 
 #[test]
