@@ -2,7 +2,7 @@
 
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::linger::{BURST_BYTES, Queue, linger};
-use mptcplab_model::sched::minrtt::{minrtt, minrtt_again};
+use mptcplab_model::sched::minrtt::minrtt;
 use mptcplab_model::sched::{
     Assignment, Kind, Path, Scheduler, SchedulerConfig, Segments, SendQueue, must_penalise,
 };
@@ -119,7 +119,36 @@ fn of_equally_fast_subflows_minrtt_takes_the_first() {
         ..SUB
     };
     assert_eq!(minrtt(&[slow, SUB, SUB]), Some(1));
-    assert_eq!(minrtt_again(&[SUB, SUB, SUB], |i| i == 0), Some(1));
+}
+
+/// Whichever scheduler it is: a backup takes what both regular subflows carry already, and if it carries it as well, all may.
+#[test]
+fn what_was_carried_goes_to_who_has_not_carried_it() {
+    let backup = Sub {
+        backup: true,
+        ..SUB
+    };
+    let gone = Sub {
+        usable: false,
+        ..SUB
+    };
+    let subs = [SUB, gone, SUB, backup];
+    for kind in [Kind::MinRtt, Kind::RoundRobin, Kind::Ecf, Kind::DelayVar] {
+        let scheduler = Scheduler::new(&SchedulerConfig::new(kind));
+        for (carried, pick) in [
+            (&[0][..], Some(2)),
+            (&[2], Some(0)),
+            (&[0, 2], Some(3)),
+            (&[0, 2, 3], Some(0)),
+        ] {
+            let again = scheduler.pick_for_reinjection(&subs, |i| carried.contains(&i));
+            assert_eq!(again, pick, "{kind:?}, carried by {carried:?}");
+        }
+        let full = Sub { full: true, ..SUB };
+        let again = scheduler.pick_for_reinjection(&[SUB, full], |i| i == 0);
+        assert_eq!(again, None, "{kind:?} waits for the one that is busy");
+        assert_eq!(scheduler.pick_for_reinjection(&[gone], |_| false), None);
+    }
 }
 
 #[test]

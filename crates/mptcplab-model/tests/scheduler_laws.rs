@@ -4,11 +4,12 @@ use mptcplab_model::sched::blest::{SrttRange, Window, blest};
 use mptcplab_model::sched::delayvar::delayvar;
 use mptcplab_model::sched::ecf::ecf;
 use mptcplab_model::sched::linger::{Queue, linger};
-use mptcplab_model::sched::minrtt::{minrtt, minrtt_again};
+use mptcplab_model::sched::minrtt::minrtt;
 use mptcplab_model::sched::redundant::redundant;
 use mptcplab_model::sched::roundrobin::roundrobin;
 use mptcplab_model::sched::{
-    INFINITE_SSTHRESH, Path, may_retransmit, must_penalise, only_backups, penalised_window,
+    INFINITE_SSTHRESH, Kind, Path, Scheduler, SchedulerConfig, may_retransmit, must_penalise,
+    only_backups, penalised_window,
 };
 use proptest::prelude::*;
 
@@ -153,6 +154,11 @@ fn window(bytes: u64) -> Window {
         mss: 1428,
         segment: 1428,
     }
+}
+
+/// The pick of minRTT for a segment that some subflows have carried.
+fn minrtt_again(subs: &[Sub], carried: impl Fn(usize) -> bool) -> Option<usize> {
+    Scheduler::new(&SchedulerConfig::new(Kind::MinRtt)).pick_for_reinjection(subs, carried)
 }
 
 proptest! {

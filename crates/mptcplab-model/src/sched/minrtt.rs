@@ -66,21 +66,3 @@ pub fn minrtt<P: Path>(paths: &[P]) -> Option<usize> {
     let backups = only_backups(paths);
     lowest_rtt(paths, |i| paths[i].is_backup() == backups)
 }
-
-/// For a segment that some subflows have already carried: one that has not, a backup if all regular ones have. When
-/// every usable subflow has carried it, that is forgotten. A subflow that is only busy is waited for.
-pub fn minrtt_again<P: Path>(paths: &[P], sent_on: impl Fn(usize) -> bool) -> Option<usize> {
-    let usable = |backup: bool, fresh: bool| {
-        let admit = |i: usize| {
-            paths[i].is_usable() && paths[i].is_backup() == backup && !(fresh && sent_on(i))
-        };
-        (0..paths.len()).any(admit).then_some((backup, fresh))
-    };
-    let (backup, fresh) = usable(false, true)
-        .or_else(|| usable(true, true))
-        .or_else(|| usable(false, false))
-        .or_else(|| usable(true, false))?;
-    lowest_rtt(paths, |i| {
-        paths[i].is_backup() == backup && !(fresh && sent_on(i))
-    })
-}

@@ -14,7 +14,9 @@ pub mod vectors;
 
 pub use cmt_rr::next_destination;
 pub use declare::{Declaration, MAX_PARAMS, SchedulerConfig};
-pub use path::{INFINITE_SSTHRESH, MAX_SUBFLOWS, Path, fastest, lowest_rtt, only_backups};
+pub use path::{
+    INFINITE_SSTHRESH, MAX_SUBFLOWS, Path, fastest, lowest_rtt, may_carry_again, only_backups,
+};
 pub use rbuf_opt::{RbufOpt, may_retransmit, must_penalise, penalised_window};
 pub use schedule::{Assignment, DSN_MAX, Schedule, Segments, SendQueue, SubflowList};
 
@@ -82,14 +84,15 @@ macro_rules! schedulers {
                 }
             }
 
-            /// The subflow for a segment that failed on subflow `origin`. A backup takes it where `origin` is the only
-            /// regular one.
-            pub fn pick_for_reinjection<P: Path>(&self, subflows: &[P], origin: usize) -> Option<usize> {
-                let takes = |i: usize, s: &P| i != origin && !s.is_backup() && s.is_usable();
-                let backups = !subflows.iter().enumerate().any(|(i, s)| takes(i, s));
-                let admit = |i: usize| i != origin && subflows[i].is_backup() == backups;
+            /// The subflow for a segment that some subflows have `carried`, of those that [`may_carry_again`].
+            pub fn pick_for_reinjection<P: Path>(
+                &self,
+                subflows: &[P],
+                carried: impl Fn(usize) -> bool,
+            ) -> Option<usize> {
+                let admit = may_carry_again(subflows, carried)?;
                 match &self.state {
-                    $(State::$Name(this) => this.pick_for_reinjection(subflows, admit),)*
+                    $(State::$Name(this) => this.pick_for_reinjection(subflows, &admit),)*
                 }
             }
 

@@ -95,3 +95,19 @@ pub fn lowest_rtt<P: Path>(paths: &[P], admit: impl Fn(usize) -> bool) -> Option
     }
     best.map(|b| b.0)
 }
+
+/// The subflows for a segment that some have `carried`: regular ones that have not, backups if there are none, and if every
+/// usable subflow has carried it, that is forgotten. A subflow that is only busy is waited for. `None`: no subflow is usable.
+pub fn may_carry_again<P: Path>(
+    paths: &[P],
+    carried: impl Fn(usize) -> bool,
+) -> Option<impl Fn(usize) -> bool> {
+    let admits = move |backup: bool, fresh: bool, i: usize| {
+        paths[i].is_backup() == backup && !(fresh && carried(i))
+    };
+    let classes = [(false, true), (true, true), (false, false), (true, false)];
+    let (backup, fresh) = classes.into_iter().find(|&(backup, fresh)| {
+        (0..paths.len()).any(|i| paths[i].is_usable() && admits(backup, fresh, i))
+    })?;
+    Some(move |i| admits(backup, fresh, i))
+}

@@ -4,12 +4,11 @@ use super::blest::{SrttRange, Window, blest};
 use super::delayvar::{delayvar, delayvar_order};
 use super::ecf::ecf;
 use super::linger::{Queue, linger};
-use super::minrtt::minrtt_again;
 use super::redundant::redundant;
 use super::roundrobin::roundrobin;
 use super::{
-    Kind, MAX_SUBFLOWS, Path, SchedulerConfig, may_retransmit, must_penalise, next_destination,
-    penalised_window,
+    Kind, MAX_SUBFLOWS, Path, Scheduler, SchedulerConfig, may_retransmit, must_penalise,
+    next_destination, penalised_window,
 };
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Report, VectorError};
 use mptcplab_cc::{AckSample, INFINITE_SSTHRESH, Sock};
@@ -260,7 +259,8 @@ impl Case {
 }
 
 fn run_minrtt(case: &Case) -> Result<Value, String> {
-    let pick = minrtt_again(&case.sub, |i| case.args.sent_on.contains(&i));
+    let scheduler = Scheduler::new(&SchedulerConfig::new(Kind::MinRtt));
+    let pick = scheduler.pick_for_reinjection(&case.sub, |i| case.args.sent_on.contains(&i));
     Ok(json!({ "pick": pick }))
 }
 

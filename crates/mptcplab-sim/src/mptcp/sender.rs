@@ -648,7 +648,7 @@ impl ConnectionSender {
         }
     }
 
-    /// Data of failed subflows are sent first, each segment on a subflow other than the one that failed.
+    /// Data of failed subflows are sent first, each segment on a subflow that has not carried it if there is one.
     #[inline(never)]
     fn push_reinjections(
         &mut self,
@@ -661,7 +661,8 @@ impl ConnectionSender {
                 self.reinject.pop_front();
                 continue;
             }
-            let picked = scheduler.pick_for_reinjection(subflows, origin as usize);
+            let carried = |i: usize| subflows[i].carries(dsn);
+            let picked = scheduler.pick_for_reinjection(subflows, carried);
             let Some(i) = picked else {
                 return;
             };
