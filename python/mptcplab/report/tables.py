@@ -56,11 +56,15 @@ HEADS = {
 }
 PER_RUN = ("total_goodput", "jain")
 PER_FLOW = tuple(name for name in HEADS if name not in PER_RUN)
+# What has no value in a run that ends before it happens.
+_TIMES = ("ftt", "startup_delay", *(name for name in HEADS if name.startswith(("transfer_p", "response_p", "message_p"))))
 
 # The goodputs of more subflows than these would make a table wider than a terminal.
 MOST_SUBFLOWS = 4
 # With fewer repetitions, confidence intervals are wide.
 _FEW = 5
+# Notes of one kind.
+_MOST_LINES = 6
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
     repetitions = _identical_repetitions(summary) or _notes(trace)
     unmeasured = [*_not_measured(trace), *connections.notes(trace), *recoveries.notes(trace)]
+    unmeasured += _without_value(trace, summary)
     notes = [*repetitions, *unmeasured, *trace.remarks]
     states = _states(trace)
     if families.has_families(trace):
@@ -353,6 +358,27 @@ def _complete_too_early(trace: Trace, others: set[str]) -> list[str]:
         f"{duration(trace.topologies[runs[0]].warmup_ns)}, so that its goodput has no value"
         for (config, name), runs in early.items()
     ]
+
+
+def _without_value(trace: Trace, summary: pl.DataFrame) -> list[str]:
+    """A line per metric and number of runs in which a flow has a value of it, where these are not all that count.
+
+    Runs in which a transfer takes longest are those in which it does not end, so the mean of the others is too low.
+    """
+    sizes = counted(trace, trace.configs).group_by("config").len("runs")
+    some = summary.join(sizes, on="config", maintain_order="left").filter(
+        pl.col("metric").is_in(_TIMES), pl.col("n") > 0, pl.col("n") < pl.col("runs")
+    )
+    grouped = some.group_by("config", "flow", "n", "runs", maintain_order=True).agg(pl.col("metric"))
+    lines = []
+    for config, flow, count, runs, names in grouped.iter_rows():
+        titles = list(dict.fromkeys(REGISTRY[name].title.split(",")[0].lower() for name in names))
+        lines.append(
+            f"{config}: only {count} of {runs} runs have a {' and a '.join(titles)} of {flow}; the mean is over these, "
+            "because nothing was complete before the others ended"
+        )
+    more = f"{len(lines) - _MOST_LINES + 1} more flows have such times in some runs only: n in summary.csv"
+    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], more]
 
 
 def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:

@@ -158,12 +158,12 @@ def worst_scenario(study: Study, goal: Goal, worst: NetworkResult) -> str:
 
 
 def interval(found: GoalFinding) -> str:
-    """A margin with its 95 % interval, percent of the goal's reference."""
+    """A margin with the interval that decides, percent of the goal's reference."""
     if found.low is None or found.high is None:
         return NOT_APPLICABLE
     low, high = (f"{100 * edge:+.1f}" for edge in (found.low, found.high))
     margin = NOT_APPLICABLE if found.margin is None else f"{100 * found.margin:+.1f} %"
-    return f"{margin} (95 %: {low} to {high})".replace("-", "\N{MINUS SIGN}")
+    return f"{margin} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _heat_map_url(study: Study, goal: Goal) -> str:
