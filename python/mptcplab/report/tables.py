@@ -57,7 +57,8 @@ HEADS = {
 PER_RUN = ("total_goodput", "jain")
 PER_FLOW = tuple(name for name in HEADS if name not in PER_RUN)
 # What has no value in a run that ends before it happens.
-_TIMES = ("ftt", "startup_delay", *(name for name in HEADS if name.startswith(("transfer_p", "response_p", "message_p"))))
+_OF_EACH = ("transfer_p", "response_p", "message_p")
+_TIMES = ("ftt", "startup_delay", *(name for name in HEADS if name.startswith(_OF_EACH)))
 
 # The goodputs of more subflows than these would make a table wider than a terminal.
 MOST_SUBFLOWS = 4

@@ -135,8 +135,9 @@ def _meanings() -> list[str]:
         "sources (the dialect). The rules of the paper's kernel decide. Claims about order are judged under those of "
         "today's kernels as well. A *reading* says how something was implemented that the paper leaves undefined: the "
         "verdict is about that reading. A *prior* is the probability that we gave a claim before mptcplab ran it. A "
-        "*margin* is how far a comparison is inside its bound, with the interval that decides: in the unit of the values "
-        'compared (Mbit/s for goodput, ms for round-trip times), and as a part of the ratio where it says "equal within".',
+        "*margin* is how far a comparison is inside its bound, with the interval that decides: in the unit of the "
+        "values compared (Mbit/s for goodput, ms for round-trip times), and as a part of the ratio where it says "
+        '"equal within".',
     ]
 
 
