@@ -56,9 +56,17 @@ def _goodput(measured: Measured, run: str, flow: str = MULTIPATH, span: str = ""
     return _of_flow(measured, run, "goodput", flow, span)
 
 
+def _largest(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """The row, of one path or subflow, with the largest mean over the repetitions.
+
+    The mean of the largest values of all repetitions would be larger, even where the rows differ by chance only.
+    """
+    return rows[int(np.argmax([row.mean() for row in rows]))]
+
+
 def _best(measured: Measured, kind: str) -> np.ndarray:
     """The goodput on the path on which it is best."""
-    return np.asarray(np.max([_goodput(measured, kind.format(path)) for path in PATHS], axis=0))
+    return _largest([_goodput(measured, kind.format(path)) for path in PATHS])
 
 
 def _takes_more(_: Network, measured: Measured) -> np.ndarray:
@@ -76,7 +84,7 @@ def _loses_share(network: Network, measured: Measured) -> np.ndarray:
         for number, path in zip(PATHS, network.paths(), strict=True)
         if any(network.links[link].others for link in path)
     ]
-    return np.asarray(np.max(missing, axis=0) if missing else np.zeros_like(_goodput(measured, OWN.format(1))))
+    return _largest(missing) if missing else np.zeros_like(_goodput(measured, OWN.format(1)))
 
 
 def _harms(network: Network, measured: Measured) -> np.ndarray:
@@ -89,12 +97,10 @@ def _harms(network: Network, measured: Measured) -> np.ndarray:
         return np.asarray(np.sum([_goodput(measured, run, name) for name in others], axis=0))
 
     # Where the connection would have used the better of its paths only.
-    alone = np.array([_goodput(measured, OWN.format(path)) for path in PATHS])
-    best = alone.argmax(axis=0)
-    beside = np.array([of_others(OWN.format(path)) for path in PATHS])
-    rows = np.arange(best.size)
-    lost = 1 - of_others(AS_IS) / _least(beside[best, rows])
-    gained = _goodput(measured, AS_IS) / _least(alone[best, rows]) - 1
+    alone = [OWN.format(path) for path in PATHS]
+    best = alone[int(np.argmax([_goodput(measured, run).mean() for run in alone]))]
+    lost = 1 - of_others(AS_IS) / _least(of_others(best))
+    gained = _goodput(measured, AS_IS) / _least(_goodput(measured, best)) - 1
     return np.asarray(lost - 5 * np.maximum(gained, 0))
 
 
@@ -108,7 +114,7 @@ def _oscillates(_: Network, measured: Measured) -> np.ndarray:
     def variation(run: str) -> np.ndarray:
         return np.asarray(_of_flow(measured, run, "std_1s") / _least(_goodput(measured, run)))
 
-    return np.asarray(variation(AS_IS) - np.max([variation(TCP.format(path)) for path in PATHS], axis=0))
+    return np.asarray(variation(AS_IS) - _largest([variation(TCP.format(path)) for path in PATHS]))
 
 
 def _is_idle(_: Network, measured: Measured) -> np.ndarray:
@@ -118,9 +124,9 @@ def _is_idle(_: Network, measured: Measured) -> np.ndarray:
         # The connection has a value where the run counts; then a subflow without one does not exist, as in one TCP.
         _of_flow(measured, run, "rto_time")
         lost = [measured[run].get("rto_time", flow=MULTIPATH, subflow=f"sf{number}") for number in PATHS]
-        return np.asarray(np.max(np.nan_to_num(lost), axis=0) / (DURATION_S - WARMUP_S))
+        return _largest(list(np.nan_to_num(lost))) / (DURATION_S - WARMUP_S)
 
-    return np.asarray(waits(AS_IS) - np.max([waits(TCP.format(path)) for path in PATHS], axis=0))
+    return np.asarray(waits(AS_IS) - _largest([waits(TCP.format(path)) for path in PATHS]))
 
 
 def _is_blocked(_: Network, measured: Measured) -> np.ndarray:
