@@ -53,7 +53,8 @@ class Algorithm:
         """
         file = path_of(path, "path")
         try:
-            text = file.read_text(encoding="utf-8")
+            # Some editors begin a text with a byte-order mark.
+            text = file.read_text(encoding="utf-8-sig")
         except OSError as error:
             hint = "give the path of a C file such as algorithms/template-coupled.c"
             raise ScenarioError(with_hint(f"{file}: {error.strerror}", hint)) from error

@@ -230,9 +230,21 @@ impl Checker {
             .and_then(|text| nearest(text, words(types)));
         self.errors.push(match (near, first) {
             (Some(near), Some(error)) => error.hint(format!("did you mean \"{near}\"?")),
-            (None, Some(error)) => error,
+            (None, Some(error)) => or_a_table(error, types),
             (_, None) => mismatch(whole, item),
         });
+    }
+}
+
+/// The hint to a wrong choice where a table may stand as well.
+fn or_a_table(error: Diagnostic, types: &[Type]) -> Diagnostic {
+    let table = types.iter().find_map(inner_table);
+    match (table, &error.hint) {
+        (Some(spec), Some(hint)) if hint.starts_with("choices: ") => {
+            let hint = format!("{hint}; or a table: {{ {} }}", keys_example(spec));
+            error.hint(hint)
+        }
+        _ => error,
     }
 }
 
@@ -244,7 +256,9 @@ fn takes_list(ty: &Type) -> bool {
 }
 
 fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
-    let hint = strayed(&entry.key, table.spec, entry.key_origin).or_else(|| {
+    let hint = strayed(&entry.key, table.spec, entry.key_origin);
+    let hint = hint.or_else(|| of_an_inner_table(&entry.key, table.spec));
+    let hint = hint.or_else(|| {
         let keys = table.spec.fields().map(|f| f.key);
         suggest(&entry.key, keys, &format!("keys of {}", table.spec.one()))
     });
@@ -254,6 +268,26 @@ fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
         format!("unknown key \"{}\"", shorten(&entry.key)),
     )
     .maybe_hint(hint)
+}
+
+/// For a key that belongs in a table inside this one: `size` of a flow is a key of its `traffic`.
+fn of_an_inner_table(key: &str, spec: &TableSpec) -> Option<String> {
+    spec.fields().find_map(|outer| {
+        let inner = inner_table(&outer.ty)?.field(key)?;
+        let written = format!("{} = {{ {key} = {} }}", outer.key, example(&inner.ty));
+        Some(format!(
+            "\"{key}\" is a key of {}: write {written}",
+            outer.key
+        ))
+    })
+}
+
+fn inner_table(ty: &Type) -> Option<&'static TableSpec> {
+    match ty {
+        Type::Table(spec) => Some(spec),
+        Type::OneOf(types) => types.iter().find_map(inner_table),
+        _ => None,
+    }
 }
 
 fn no_axis(field: &Field, item: &Item<'_>) -> Diagnostic {
@@ -354,12 +388,17 @@ fn number(item: &Item<'_>, above: f64, most: f64) -> Result<(), Diagnostic> {
 fn names_list(names: &[Value], item: &Item<'_>) -> Result<(), Diagnostic> {
     match names.iter().find(|name| name.as_text().is_none()) {
         None => Ok(()),
-        Some(wrong) => Err(Diagnostic::new(
-            wrong.origin,
-            &item.path,
-            format!("{} is not a name", wrong.quoted()),
-        )
-        .hint(format!("write {}", example(&Type::Names)))),
+        Some(wrong) => {
+            let is_path = item.path.ends_with(".path") && wrong.as_list().is_some();
+            let hint = match is_path {
+                true => {
+                    "one path is a list of links; several are paths = [[\"A\"], [\"B\"]]".into()
+                }
+                false => format!("write {}", example(&Type::Names)),
+            };
+            let message = format!("{} is not a name", wrong.quoted());
+            Err(Diagnostic::new(wrong.origin, &item.path, message).hint(hint))
+        }
     }
 }
 

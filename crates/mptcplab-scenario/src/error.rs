@@ -127,7 +127,11 @@ pub(crate) fn nearest<'a>(
     if let (Some(only), None) = (containing.next(), containing.next()) {
         return Some(only);
     }
-    let allowed = 1 + wrong.chars().count() / 4;
+    // Two of four letters would be half of the word.
+    let allowed = match wrong.chars().count() {
+        length if length <= 5 => 1,
+        length => 1 + length / 4,
+    };
     all.into_iter()
         .map(|c| (strsim::damerau_levenshtein(&wrong, &fold(c)), c))
         .filter(|(distance, c)| *distance <= allowed && *distance < c.chars().count())

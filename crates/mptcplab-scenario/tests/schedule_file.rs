@@ -132,6 +132,17 @@ fn files_may_be_texts_in_memory() {
     assert_eq!(sweep.files, ["walk/0.csv", "walk/1.csv"]);
 }
 
+/// As editors on Windows and spreadsheets write it.
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_file() {
+    let files = [
+        ("walk/0.csv", "\u{feff}at_ms,rate_bps\n900,3000000\n"),
+        ("walk/1.csv", "at_ms,rate_bps\n1100,5000000\n"),
+    ];
+    let sweep = walk(&files).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(sweep.runs[0].links[0].config.schedule[0].at_ns, 900 * MS);
+}
+
 #[test]
 fn a_text_that_is_missing_or_wrong_is_named() {
     let missing = walk(&[("walk/0.csv", "at_ms,rate_bps\n900,3000000\n")]).unwrap_err();

@@ -105,6 +105,11 @@ impl<'a> Files<'a> {
                 format!("the files here are: {}", known(texts)),
             ),
         };
+        // Some editors begin a text with a byte-order mark.
+        let text = text.map(|text| match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        });
         text.map_err(|why| {
             item.wrong(format!("cannot be read: {}: {why}", self.place(name)))
                 .hint(hint)

@@ -35,6 +35,9 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<DeliveryTrace, (usize, Str
         last_ms = ms;
         opportunities.push(ms * 1_000_000);
     }
+    if opportunities.is_empty() {
+        return Err((1, "the file has no line with a time".into()));
+    }
     match last_ms {
         0 => Err((text.lines().count().max(1), "the trace ends at 0 ms".into())),
         _ => Ok(DeliveryTrace {

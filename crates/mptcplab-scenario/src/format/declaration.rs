@@ -107,7 +107,8 @@ pub(super) const PACKETS: Type = Type::Quantity(Quantity::Plain(&units::PACKETS)
 
 pub(super) const PERCENT: Type = Type::Quantity(Quantity::Percent);
 
-pub(super) const SPAN: Type = Type::Quantity(Quantity::Span);
+pub(super) const SPAN: Type = Type::Quantity(Quantity::Span(&units::DURATION));
+pub(super) const LONG_SPAN: Type = Type::Quantity(Quantity::Span(&units::LONG_DURATION));
 
 pub(super) const PERIOD: Type = Type::Quantity(Quantity::Period);
 

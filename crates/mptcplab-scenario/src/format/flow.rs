@@ -1,8 +1,8 @@
 //! Declarations of flows: paths, traffic, congestion control, settings of TCP and UDP.
 
 use super::declaration::{
-    ARRIVALS, DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERIOD, RATE, SIZE, SPAN,
-    TableSpec, Type, field, fixed, int, keys, number,
+    ARRIVALS, DURATION, Field, LONG_DURATION, LONG_SPAN, MAX_COPIES, Need, PACKETS, PERIOD, RATE,
+    SIZE, TableSpec, Type, field, fixed, int, keys, number,
 };
 use crate::units::{self, Quantity};
 
@@ -60,7 +60,7 @@ pub(crate) static FLOW: TableSpec = TableSpec {
             /// Number of flows of the same kind, named `NAME-1` ... `NAME-n`.
             count: fixed(int(1, MAX_COPIES), Need::Optional("one flow, without a number")),
             /// Time at which the flow starts.
-            start: field(SPAN, Need::Default("0 s")),
+            start: field(LONG_SPAN, Need::Default("0 s")),
             /// Time at which the application stops sending.
             stop: field(LONG_DURATION, Need::Optional("the end of the run")),
             /// Traffic of the application.

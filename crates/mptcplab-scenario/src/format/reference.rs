@@ -98,7 +98,7 @@ fn unit_table() -> String {
     for quantity in [
         Quantity::Percent,
         Quantity::Queue,
-        Quantity::Span,
+        Quantity::Span(&units::LONG_DURATION),
         Quantity::Period,
     ] {
         let _ = writeln!(

@@ -31,7 +31,13 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
     doc: "",
     groups: &[keys! {
         /// Name of the scenario and of its results directory.
-        name: fixed(Type::Name, Need::Optional("the file's name without `.toml`")),
+        name: fixed(
+            Type::Name,
+            Need::Optional(
+                "the file's name without `.toml`; `-` stands for what is no ASCII letter, digit or `_`, and `scenario` \
+                 for a name without any"
+            )
+        ),
         /// A description of one line.
         title: fixed(Type::Text, Need::Optional("the name")),
         /// Source of the scenario, such as a paper and a section.

@@ -41,12 +41,36 @@ fn check(
             .iter()
             .chain(added.iter().copied())
             .map(Algorithm::name);
-        let (message, hint) = unknown_name("algorithm", name, names);
+        let names: Vec<&str> = names.collect();
+        let (message, hint) = unknown_name("algorithm", name, names.iter().copied());
+        let hint = several(name, &names).or_else(|| c_file(name)).or(hint);
         return Err(Diagnostic::new(written.origin, &item.path, message).maybe_hint(hint));
     };
     Ok(CcConfig {
         name: name.to_string(),
         params: parameters::check(item, name, algorithm.params(), parameters)?,
+    })
+}
+
+/// The hint for a list of algorithms in one text.
+fn several(text: &str, known: &[&str]) -> Option<String> {
+    let names: Vec<&str> = text
+        .split([',', ' '])
+        .filter(|name| !name.is_empty())
+        .collect();
+    let all_known = names.len() > 1 && names.iter().all(|name| known.contains(name));
+    all_known.then(|| {
+        let (listed, joined) = (names.join("\", \""), names.join(","));
+        format!("write cc = [\"{listed}\"], or --cc {joined} on the command line")
+    })
+}
+
+/// The hint for the path of a C file: which files there are, only the command line knows.
+fn c_file(name: &str) -> Option<String> {
+    name.ends_with(".c").then(|| {
+        "a C file is given on the command line, as in --cc ./my-rule.c, and in Python as \
+         Algorithm.from_file(path)"
+            .to_owned()
     })
 }
 

@@ -4,7 +4,7 @@ use super::dimension::{Dimension, UnitError};
 use super::percent::{PERCENT_EXAMPLE, percent, percent_for_bare_number, percent_pattern};
 use super::queue::{QUEUE_EXAMPLES, queue, queue_pattern};
 use super::span::{
-    EXPONENTIAL_EXAMPLE, UNIFORM_EXAMPLE, period, period_pattern, span, span_pattern,
+    EXPONENTIAL_EXAMPLE, UNIFORM_EXAMPLE, period, period_pattern, span_in, span_pattern,
 };
 
 /// A kind of number with a unit.
@@ -13,7 +13,8 @@ pub(crate) enum Quantity {
     Plain(&'static Dimension),
     Percent,
     Queue,
-    Span,
+    /// A time that may be random.
+    Span(&'static Dimension),
     /// A span that may be exponential, too.
     Period,
 }
@@ -24,7 +25,7 @@ impl Quantity {
             Self::Plain(d) => d.what,
             Self::Percent => "a percentage",
             Self::Queue => "a queue size",
-            Self::Span => "a duration or a random span",
+            Self::Span(_) => "a duration or a random span",
             Self::Period => "a duration or a random period",
         }
     }
@@ -34,7 +35,7 @@ impl Quantity {
             Self::Plain(d) => format!("\"{}\"", d.example),
             Self::Percent => format!("\"{}\"", PERCENT_EXAMPLE),
             Self::Queue => QUEUE_EXAMPLES.to_string(),
-            Self::Span => format!("\"1 s\" or \"{}\"", UNIFORM_EXAMPLE),
+            Self::Span(d) => format!("\"{}\" or \"{}\"", d.example, UNIFORM_EXAMPLE),
             Self::Period => format!(
                 "\"1 s\", \"{}\" or \"{}\"",
                 UNIFORM_EXAMPLE, EXPONENTIAL_EXAMPLE
@@ -45,9 +46,9 @@ impl Quantity {
     /// What to write instead of a number without a unit.
     pub(crate) fn for_bare_number(self, number: &str) -> String {
         match self {
-            Self::Plain(d) => format!("\"{}\"", d.with_unit(number)),
+            Self::Plain(d) | Self::Span(d) => format!("\"{}\"", d.with_unit(number)),
             Self::Percent => percent_for_bare_number(number),
-            Self::Queue | Self::Span | Self::Period => self.examples(),
+            Self::Queue | Self::Period => self.examples(),
         }
     }
 
@@ -56,7 +57,7 @@ impl Quantity {
             Self::Plain(d) => d.parse(text).map(drop),
             Self::Percent => percent(text).map(drop),
             Self::Queue => queue(text).map(drop),
-            Self::Span => span(text).map(drop),
+            Self::Span(d) => span_in(text, d).map(drop),
             Self::Period => period(text).map(drop),
         }
     }
@@ -66,7 +67,7 @@ impl Quantity {
             Self::Plain(d) => d.pattern(),
             Self::Percent => percent_pattern(),
             Self::Queue => queue_pattern(),
-            Self::Span => span_pattern(),
+            Self::Span(_) => span_pattern(),
             Self::Period => period_pattern(),
         }
     }

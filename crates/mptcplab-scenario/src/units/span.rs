@@ -1,6 +1,6 @@
 //! Durations that may be random: fixed, uniform or exponential.
 
-use super::dimension::{DURATION, UnitError};
+use super::dimension::{DURATION, Dimension, UnitError};
 use crate::error::shorten;
 use mptcplab_model::traffic::DurationDistribution;
 
@@ -8,6 +8,11 @@ pub(crate) const UNIFORM_EXAMPLE: &str = "uniform(0 s, 1 s)";
 
 /// Parses `"1 s"` or `"uniform(0 s, 1 s)"` to the two ends in nanoseconds, which are equal for a fixed span.
 pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
+    span_in(text, &DURATION)
+}
+
+/// The same, with hints in the unit of `times`.
+pub(crate) fn span_in(text: &str, times: &Dimension) -> Result<(u64, u64), UnitError> {
     let not = || UnitError {
         message: format!("\"{}\" is not a random span", shorten(text)),
         hint: format!("write \"{UNIFORM_EXAMPLE}\""),
@@ -16,7 +21,7 @@ pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
         if text.contains('(') {
             return Err(not());
         }
-        return DURATION.parse(text).map(|ns| (ns, ns));
+        return times.parse(text).map(|ns| (ns, ns));
     };
     let inside = inside
         .trim()
@@ -24,7 +29,7 @@ pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
         .and_then(|s| s.strip_suffix(')'))
         .ok_or_else(not)?;
     let (lo, hi) = inside.split_once(',').ok_or_else(not)?;
-    let (lo, hi) = (DURATION.parse(lo.trim())?, DURATION.parse(hi.trim())?);
+    let (lo, hi) = (times.parse(lo.trim())?, times.parse(hi.trim())?);
     match lo < hi {
         true => Ok((lo, hi)),
         false => Err(UnitError {
