@@ -151,6 +151,13 @@ def test_a_loop_without_an_end_can_be_interrupted(scenario: Path, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Editors on Windows write one, and the compiler stopped at it."""
+    file = tmp_path / "marked.c"
+    file.write_text(source("marked", "template"), encoding="utf-8-sig")
+    assert Algorithm.from_file(file).name == "marked"
+
+
 def test_the_fluid_has_no_model_of_it(scenario: Path) -> None:
     mine = Algorithm.from_source(source("mine"))
     with pytest.raises(MptcplabError, match="no fluid model"):
