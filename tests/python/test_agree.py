@@ -25,7 +25,7 @@ from mptcplab import cli
 from mptcplab.capabilities import KERNEL
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, RefusedError, ScenarioError
-from mptcplab.metrics import emulation
+from mptcplab.metrics import certainty, emulation
 from mptcplab.metrics.differences import differences, of_means
 from mptcplab.report.html import command
 from mptcplab.results import Results
@@ -133,6 +133,72 @@ def test_differences_are_taken_in_pairs(tmp_path: Path) -> None:
     assert mp["half"].to_list() == pytest.approx([100 * 12.7062 / 11, 0], rel=1e-4, abs=1e-9)
     assert mp["n"].to_list() == [2, 2]
     assert rows.filter(flow="tcp")["difference"].to_list() == pytest.approx([100 * 0.3 / 8, -12.5])
+
+
+@pytest.mark.parametrize("real", [(8, 10), (8, 10, 9)])
+def test_the_spread_of_repetitions_is_told_by_engine(tmp_path: Path, real: tuple[float, ...]) -> None:
+    """Of 8 and 10 it is sqrt(2) of 9, of 8, 10 and 9 it is 1 of 9; of 6 and 10 it is sqrt(8) of 8, in percent."""
+    found = results(tmp_path, Traces("sim", 2).goodput("mp", 6, 10), Traces("kernel", len(real)).goodput("mp", *real))
+    [row] = differences(found, found.metrics(["goodput"]), ["goodput"]).filter(flow="mp").rows(named=True)
+    assert row["spread_reference"] == pytest.approx(100 * 8**0.5 / 8)
+    assert row["spread"] == pytest.approx(100 * (2**0.5 if len(real) == 2 else 1) / 9)
+
+
+def test_a_mean_of_zero_and_one_repetition_have_no_spread(tmp_path: Path) -> None:
+    zeros = Traces("sim", 2).goodput("mp", 0, 0).goodput("tcp", 7, 9)
+    found = results(tmp_path, zeros, Traces("kernel").goodput("mp", 3).goodput("tcp", 8))
+    rows = differences(found, found.metrics(["goodput"]), ["goodput"]).filter(pl.col("subflow").is_null())
+    assert rows.select("flow", "spread").rows() == [("mp", None), ("tcp", None)]
+    assert rows["spread_reference"].to_list() == [None, pytest.approx(100 * 2**0.5 / 8)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "mean", "spreads", "one"),
+    [
+        # Ten times the same beside others that spread, on either engine.
+        (10.0, 8.0, (13.0, 0.0), True),
+        (10.0, 8.0, (0.0, 13.0), True),
+        # 0.09 % is little beside 1 %, not beside 0.8 %; 0.1 % is not little.
+        (10.0, 10.1, (0.5, 0.09), True),
+        (10.0, 10.08, (0.5, 0.09), False),
+        (10.0, 10.08, (0.9, 0.09), True),
+        (10.0, 8.0, (13.0, 0.1), False),
+        # Nothing varies on either engine: one trajectory on each.
+        (10.0, 9.9, (0.0, 0.0), True),
+        (0.0, 3.0, (None, 0.05), True),
+        (10.0, 8.0, (None, None), False),
+        (10.0, 8.0, (13.0, None), False),
+    ],
+)
+def test_repetitions_that_all_but_coincide_are_one_trajectory(
+    reference: float, mean: float, spreads: tuple[float | None, float | None], one: bool
+) -> None:
+    assert certainty.is_one_trajectory(reference, mean, *spreads) == one
+
+
+def test_a_fluid_has_no_trajectory(tmp_path: Path) -> None:
+    """It gives the same in every repetition, and would in any other."""
+    same = (Traces(name, 2).goodput("mp", 8, 8) for name in ("kernel", "fluid"))
+    found = judge.judge(results(tmp_path, Traces("sim", 2).goodput("mp", 9, 11), *same))
+    rows = matrix._rows_of(found.rows.filter(pl.col("subflow").is_null(), metric="goodput", flow="mp"))
+    assert [(row.spread, row.one_trajectory) for row in rows] == [(0.0, True), (None, False)]
+
+
+def test_a_difference_of_one_trajectory_has_no_interval_on_the_page() -> None:
+    """Before, ten equal repetitions were shown as "± 0.0 %", or with an interval of the simulator's spread alone."""
+    told = {"lia": (0.0, "-21.0 %, one trajectory"), "olia": (0.3, "-21.0 ± 0.0 %")}
+    rows = tuple(
+        matrix.Row(cc, "goodput", "mp", 10.0, 7.9, -21.0, 0.04, 20, 10, Verdict.FAILS, None, spread)
+        for cc, (spread, _) in told.items()
+    )
+    entry = matrix.Entry("papers/x/one.toml", Verdict.FAILS, rows, title="One")
+    found = matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", (entry,))
+    text = page.page(found, with_figure=False)
+    for cc, (_, difference) in told.items():
+        assert f"| {cc} | goodput of `mp` | 10.00 Mbit/s | 7.90 Mbit/s | {difference} | 20, 10 | fails |" in text
+    # Of one draw nobody knows whether all of its interval is outside.
+    assert "2 of 2 flows are outside, 1 of them with their whole interval" in text
+    assert matrix.Matrix.from_json(found.to_json()) == found
 
 
 def test_udp_flows_are_not_compared(tmp_path: Path) -> None:

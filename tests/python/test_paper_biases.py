@@ -105,6 +105,13 @@ def test_a_file_that_is_not_right_is_named(tmp_path: Path, stem: str, file: str,
             Bias("olia", "b.toml", 0.6, 0.0, "it is late"),
             "olia gets 1 % (± 0) more in the kernel on b.toml: it is late",
         ),
+        (Bias("olia", "b.toml", 5.9, 0.18), "olia gets 6 % (± 0.2) more in the kernel on b.toml"),
+        (Bias("olia", "b.toml", 5.9, 0.51), "olia gets 6 % (± 1) more in the kernel on b.toml"),
+        (Bias("olia", "b.toml", 5.9, 0.5), "olia gets 6 % (± 0.5) more in the kernel on b.toml"),
+        (
+            Bias("olia", "b.toml", -21.4, 2.4, one_trajectory=True),
+            "olia gets 21 % (one trajectory) less in the kernel on b.toml",
+        ),
     ],
 )
 def test_a_difference_says_in_which_direction_and_why(bias: Bias, text: str) -> None:
@@ -117,3 +124,20 @@ def test_a_difference_says_in_which_direction_and_why(bias: Bias, text: str) -> 
 )
 def test_a_difference_is_clear_if_it_is_larger_than_its_spread(percent: float, half: float | None, clear: bool) -> None:
     assert Bias("lia", "a.toml", percent, half).clear == clear
+
+
+@pytest.mark.parametrize(
+    ("spreads", "one"),
+    [
+        ({"spread_reference": 13.0, "spread": 0.0}, True),
+        ({"spread_reference": 13.0, "spread": 0.2}, False),
+        ({"spread_reference": None, "spread": 0.0}, True),
+        ({"spread_reference": None, "spread": None}, False),
+        ({}, False),
+    ],
+)
+def test_a_difference_of_one_trajectory_is_not_clear(tmp_path: Path, spreads: dict[str, Any], one: bool) -> None:
+    """Before, ten repetitions that were the same to the last byte had an interval of the simulator's spread alone."""
+    text = compared(row(reference=0.59, mean=0.464, difference=-21.4, half=2.4, **spreads))
+    [bias] = biases.load(written(tmp_path, compared=text))
+    assert (bias.one_trajectory, bias.clear) == (one, not one)

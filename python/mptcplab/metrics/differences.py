@@ -30,6 +30,8 @@ SCHEMA = pl.Schema(
         "mean": pl.Float64,
         "difference": pl.Float64,
         "half": pl.Float64,
+        "spread_reference": pl.Float64,
+        "spread": pl.Float64,
     }
 )
 _NO_ENTITY = ""
@@ -69,7 +71,8 @@ def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.
     `mean / reference - 1` in percent, or `mean - reference` for metrics that are fractions (without a unit, or in %);
     it is null if the reference is 0 and the other mean is not. `half` is half of its 95 % interval, and null if an
     engine has fewer than two repetitions. The interval of a quotient is linearised (Cochran, Sampling Techniques, 1977,
-    chapter 6); with unequal numbers of repetitions it is Welch's (Biometrika 34, 1947).
+    chapter 6); with unequal numbers of repetitions it is Welch's (Biometrika 34, 1947). `spread_reference` and `spread`
+    are the standard deviations of the repetitions in percent of their mean, and null for one repetition or a mean of 0.
     """
     names = list(names)
     wanted = values.filter(pl.col("metric").is_in(names) & pl.col("link").is_null()).drop("link")
@@ -96,15 +99,23 @@ def of_pairs(found: pl.DataFrame, first: str, keys: Sequence[str]) -> pl.DataFra
     x, y, n = pl.col("x"), pl.col("y"), pl.len().cast(pl.Float64)
     pairs = pairs.with_columns(e=y - _ratio(y.mean(), x.mean()).over(keys) * x)
     return pairs.group_by(keys, maintain_order=True).agg(
-        n_reference=n, n=n, reference=x.mean(), mean=y.mean(), error=pl.col("e").std() / n.sqrt(), degrees=n - 1
+        n_reference=n,
+        n=n,
+        reference=x.mean(),
+        mean=y.mean(),
+        error=pl.col("e").std() / n.sqrt(),
+        degrees=n - 1,
+        spread_reference=_spread(x),
+        spread=_spread(y),
     )
 
 
 def of_means(found: pl.DataFrame, first: str, keys: Sequence[str]) -> pl.DataFrame:
     """The same from independent repetitions, with the degrees of freedom of Welch's test."""
     value, n = pl.col("value"), pl.len().cast(pl.Float64)
-    groups = found.group_by(keys, maintain_order=True).agg(n=n, mean=value.mean(), variance=value.var() / n)
-    one = groups.filter(engine=first).drop("engine").rename({name: f"{name}_x" for name in ("n", "mean", "variance")})
+    statistics = {"n": n, "mean": value.mean(), "variance": value.var() / n, "spread": _spread(value)}
+    groups = found.group_by(keys, maintain_order=True).agg(**statistics)
+    one = groups.filter(engine=first).drop("engine").rename({name: f"{name}_x" for name in statistics})
     both = groups.filter(pl.col("engine") != first).join(one, on=[name for name in keys if name != "engine"])
     mine = pl.col("variance")
     theirs = _ratio(pl.col("mean"), pl.col("mean_x")) ** 2 * pl.col("variance_x")
@@ -112,7 +123,13 @@ def of_means(found: pl.DataFrame, first: str, keys: Sequence[str]) -> pl.DataFra
     welch = total**2 / (mine**2 / (pl.col("n") - 1) + theirs**2 / (pl.col("n_x") - 1))
     # Without variance there is no uncertainty, whatever the degrees of freedom.
     degrees = pl.when(total > 0).then(welch).otherwise(pl.min_horizontal("n", "n_x") - 1)
-    return both.select(*keys, "n", "mean", n_reference="n_x", reference="mean_x", error=total.sqrt(), degrees=degrees)
+    others = {"n_reference": "n_x", "reference": "mean_x", "spread_reference": "spread_x"}
+    return both.select(*keys, "n", "mean", "spread", **others, error=total.sqrt(), degrees=degrees)
+
+
+def _spread(values: pl.Expr) -> pl.Expr:
+    """The standard deviation of repetitions in percent of their mean."""
+    return pl.when(values.mean() != 0).then(100 * values.std() / values.mean().abs())
 
 
 def _ratio(mean: pl.Expr, reference: pl.Expr) -> pl.Expr:

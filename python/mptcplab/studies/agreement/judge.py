@@ -160,11 +160,21 @@ def judge(results: Results, why: str | None = None) -> Agreement:
 
 
 def _with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:
-    """Add `bound` and `verdict` to rows of `differences`; only whole flows are judged."""
+    """Add `bound` and `verdict` to rows of `differences`; only whole flows are judged.
+
+    The repetitions of a fluid coincide unless the scenario itself is random: they have no trajectory that another draw
+    would change, and their spread is left out.
+    """
     judged = []
     for row in rows.iter_rows(named=True):
         bound = bounds_of(reference, row["engine"]).of(row["metric"]) if row["subflow"] is None else None
         # Without a difference the reference has nothing where the other engine has something.
         near = bound is not None and row["difference"] is not None and abs(row["difference"]) <= bound
-        judged.append(row | {"bound": bound, "verdict": None if bound is None else Verdict.of(near).value})
+        of_fluids = {
+            name: None
+            for name, engine in (("spread_reference", reference), ("spread", row["engine"]))
+            if not engine_of(engine).has_packets
+        }
+        verdict = None if bound is None else Verdict.of(near).value
+        judged.append(row | of_fluids | {"bound": bound, "verdict": verdict})
     return pl.DataFrame(judged, rows.schema | {"bound": pl.Float64, "verdict": pl.String})

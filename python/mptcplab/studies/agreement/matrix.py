@@ -20,6 +20,7 @@ from mptcplab.cluster.connect import Cluster
 from mptcplab.engines.digests import engine_digest, python_digest
 from mptcplab.errors import REFUSALS, EngineError, MptcplabError, ScenarioError, UnfinishedError, with_hint
 from mptcplab.metrics import emulation
+from mptcplab.metrics.certainty import is_one_trajectory
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
 from mptcplab.studies.agreement.compare import judged
@@ -72,7 +73,8 @@ VIRTUAL = Size(30, 10, 100, None, latest_start_s=120)
 class Row:
     """Goodput (Mbit/s) or mean smoothed RTT (ms) of one flow on both engines or, without a flow, Jain's index.
 
-    `verdict` is None where nothing is judged.
+    `verdict` is None where nothing is judged. The spreads are in percent of the means, and None where they were not
+    recorded.
     """
 
     base: str
@@ -85,12 +87,19 @@ class Row:
     n_reference: int
     n: int
     verdict: Verdict | None
+    spread_reference: float | None = None
+    spread: float | None = None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Row:
-        """The inverse of `asdict`."""
+        """The inverse of `asdict`; rows of earlier versions have no spreads."""
         verdict = data["verdict"]
         return cls(**{**data, "verdict": None if verdict is None else Verdict(verdict)})
+
+    @property
+    def one_trajectory(self) -> bool:
+        """Whether the repetitions of an engine are one draw, so that the difference has no interval."""
+        return is_one_trajectory(self.reference, self.mean, self.spread_reference, self.spread)
 
 
 @dataclass(frozen=True)

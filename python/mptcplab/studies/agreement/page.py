@@ -9,6 +9,7 @@ from mptcplab.capabilities import engine_of
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.markdown import anchor, command, document, table
 from mptcplab.markdown import figure as figure_link
+from mptcplab.metrics.certainty import COINCIDE_PERCENT, ONE_TRAJECTORY
 from mptcplab.output import write_text, writing
 from mptcplab.studies.agreement import figure
 from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, bounds_of
@@ -40,6 +41,9 @@ measured.{alike}
 
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
 difference{over}; n are the repetitions that count.
+Where the repetitions of an engine all but coincide (a standard deviation below {coincide:g} % of the mean), they are
+{one_trajectory}: another build, or packets in another phase, may give another difference, nothing here says how far
+from this one, and no interval is shown.
 The mean smoothed RTT of a flow is shown where a section has it, and not judged.
 Lines with "perhaps" give differences between the traces of the two engines, with figures, that may be the cause; none
 of them is proven to be."""
@@ -113,6 +117,8 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
         flow=bounds.flow_percent,
         at_median=at_median,
         jain=bounds.jain,
+        coincide=COINCIDE_PERCENT,
+        one_trajectory=ONE_TRAJECTORY,
     )
     parts = [introduction, _verdict(matrix), *_delays(matrix)]
     if with_figure:
@@ -148,7 +154,9 @@ def _delays(matrix: Matrix) -> list[str]:
 
 def _is_beyond_chance(row: Row, bound: float) -> bool:
     """Whether the whole interval of the difference is outside; not known from one repetition."""
-    return row.difference is not None and row.half is not None and abs(row.difference) - row.half > bound
+    if row.difference is None or row.half is None or row.one_trajectory:
+        return False
+    return abs(row.difference) - row.half > bound
 
 
 def _overview(entry: Entry) -> list[str]:
@@ -195,5 +203,7 @@ def _difference(row: Row) -> str:
     if row.difference is None:
         return NOT_APPLICABLE
     *_, digits, unit = _QUANTITIES[row.metric]
-    spread = "" if row.half is None else f" ± {row.half:.{digits}f}"
-    return f"{row.difference:+.{digits}f}{spread}{unit}"
+    difference = f"{row.difference:+.{digits}f}"
+    if row.one_trajectory:
+        return f"{difference}{unit}, {ONE_TRAJECTORY}"
+    return f"{difference}{unit}" if row.half is None else f"{difference} ± {row.half:.{digits}f}{unit}"

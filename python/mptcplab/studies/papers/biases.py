@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab.capabilities import engine_of
+from mptcplab.metrics.certainty import ONE_TRAJECTORY, is_one_trajectory
 from mptcplab.studies.papers import stored
 from mptcplab.studies.papers.treatments import MULTIPATH
 
@@ -21,18 +22,23 @@ DIRECTORY = Path("docs") / "agreement"
 
 @dataclass(frozen=True)
 class Bias:
-    """The kernel's goodput over the simulator's, minus 1, in percent: of an algorithm in one scenario."""
+    """The kernel's goodput over the simulator's, minus 1, in percent: of an algorithm in one scenario.
+
+    `half` is half of its 95 % interval; None where it was measured without one. `one_trajectory`: the repetitions of an
+    engine all but coincide, so that the difference is one of a single draw.
+    """
 
     algorithm: str
     scenario: str
     percent: float
     half: float | None
     why: str = ""
+    one_trajectory: bool = False
 
     @property
     def clear(self) -> bool:
-        """Whether it is larger than the spread of the runs, or was measured without one."""
-        return self.half is None or abs(self.percent) > self.half
+        """Whether it is larger than the spread of the runs, or was measured without one; never of one trajectory."""
+        return not self.one_trajectory and (self.half is None or abs(self.percent) > self.half)
 
     def __str__(self) -> str:
         """The difference in words.
@@ -40,10 +46,19 @@ class Bias:
         >>> str(Bias("lia", "papers/kushwah2024/disjoint.toml", -27.6, 3.6))
         'lia gets 28 % (± 4) less in the kernel on papers/kushwah2024/disjoint.toml'
         """
-        spread = "" if self.half is None else f" (± {self.half:.0f})"
         more = "more" if self.percent > 0 else "less"
         why = f": {self.why}" if self.why else ""
-        return f"{self.algorithm} gets {abs(self.percent):.0f} %{spread} {more} in the kernel on {self.scenario}{why}"
+        size = f"{abs(self.percent):.0f} %{self._spread}"
+        return f"{self.algorithm} gets {size} {more} in the kernel on {self.scenario}{why}"
+
+    @property
+    def _spread(self) -> str:
+        if self.one_trajectory:
+            return f" ({ONE_TRAJECTORY})"
+        if self.half is None:
+            return ""
+        # An interval that is not empty does not look like one.
+        return f" (± {self.half:.0f})" if self.half > 0.5 else f" (± {self.half:.1g})"
 
 
 def load(repository: Path) -> tuple[Bias, ...]:
@@ -82,4 +97,7 @@ def _counts(row: dict[str, Any]) -> bool:
 def _of_row(scenario: str, row: dict[str, Any]) -> Bias:
     # The algorithms of a scenario in the order of its flows, the multipath connection's first.
     algorithm = row["base"].partition("+")[0]
-    return Bias(algorithm, scenario, float(row["difference"]), float(row["half"]))
+    # Rows of earlier versions have no spreads.
+    spreads = (row.get("spread_reference"), row.get("spread"))
+    one = any(spread is not None for spread in spreads) and is_one_trajectory(row["reference"], row["mean"], *spreads)
+    return Bias(algorithm, scenario, float(row["difference"]), float(row["half"]), one_trajectory=one)
