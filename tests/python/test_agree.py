@@ -349,6 +349,68 @@ def test_a_median_alone_can_fail(tmp_path: Path) -> None:
     assert (found.findings[0].outside, found.findings[0].verdict) == (0, "fails")
 
 
+def test_the_page_judges_a_section_as_the_command_that_repeats_it(tmp_path: Path) -> None:
+    """Before, the page left out the median of a section: it held there, and the command said that it fails."""
+    sim = Traces("sim").goodput("mp", 10).goodput("tcp", 20)
+    found = judge.judge(results(tmp_path, sim, Traces("kernel").goodput("mp", 11).goodput("tcp", 18)))
+    entry = matrix._with_numbers(matrix.Entry("x.toml", Verdict.NOT_TESTABLE), found, ("sim", "kernel"))
+    assert entry.verdict == found.findings[0].verdict == "fails"
+    told = "fails: all 2 flows within 15 %, but their median 10.0 % is beyond 5 %"
+    assert entry.summary(judge.PACKETS) == told
+    # A fluid's median has no bound.
+    assert entry.judged(judge.FLUID).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("percent", "jain", "told"),
+    [
+        ((5.0,), 0.01, "holds: its flow is within 15 %"),
+        ((-7.5,), 0.01, "fails: its flow is within 15 %, but its distance of 7.5 % is beyond 5 %"),
+        ((4.0, 4.0, 9.0), 0.04, "fails: all 3 flows within 15 %, but Jain's index is outside"),
+        (
+            (2.0, -9.0),
+            0.04,
+            "fails: all 2 flows within 15 %, but Jain's index is outside and their median 5.5 % is beyond 5 %",
+        ),
+        (
+            (-19.0, 1.0),
+            0.04,
+            "fails: 1 of 2 flows outside 15 %, Jain's index is outside, and the median of 10.0 % is beyond 5 %",
+        ),
+        ((1.0, 16.0, -2.0), 0.03, "fails: 1 of 3 flows outside 15 %"),
+        ((3.0, 4.0, 16.0), -0.04, "fails: 1 of 3 flows outside 15 %, and Jain's index is outside"),
+        ((16.0, 4.0, 6.0), 0.03, "fails: 1 of 3 flows outside 15 %, and the median of 6.0 % is beyond 5 %"),
+    ],
+)
+def test_the_outcome_of_a_section_says_what_is_outside(percent: tuple[float, ...], jain: float, told: str) -> None:
+    rows = [
+        matrix.Row("lia", "goodput", f"f{at}", 10.0, 10.0 + d / 10, d, 0.5, 9, 8, Verdict.of(abs(d) <= 15))
+        for at, d in enumerate(percent)
+    ]
+    rows.append(matrix.Row("lia", "jain", None, 0.9, 0.9 + jain, jain, 0.001, 9, 8, Verdict.of(abs(jain) <= 0.03)))
+    entry = matrix.Entry("x.toml", Verdict.HOLDS, tuple(rows)).judged(judge.PACKETS)
+    assert entry.summary(judge.PACKETS) == told
+
+
+def test_sections_of_an_earlier_page_are_judged_anew() -> None:
+    """The median of all flows is 2 %, that of one section 9 %: before, it held, and so did the page."""
+    far, near = (
+        matrix.Entry(
+            f"papers/{name}.toml",
+            Verdict.HOLDS,
+            tuple(
+                matrix.Row("lia", "goodput", f"f{at}", 10.0, 10.0 + d / 10, d, None, 1, 1, Verdict.HOLDS)
+                for at, d in enumerate(percent)
+            ),
+        )
+        for name, percent in (("far", (8.0, -10.0)), ("near", (1.0, 2.0, -2.0)))
+    )
+    written = matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", (far, near)).to_json()
+    found = matrix.Matrix.from_json(written)
+    assert [entry.verdict for entry in found.entries] == ["fails", "holds"]
+    assert (found.median_percent, found.verdict) == (2.0, "fails")
+
+
 def test_jain_is_judged_by_its_distance(tmp_path: Path) -> None:
     """(10, 10) and (16, 4): indices of 1 and 400 / (2 * 272) = 0.735, 0.265 apart; goodput is the same on both."""
     sim = Traces("sim").wire("mp", "sf1", 10).wire("tcp", "only", 10).goodput("mp", 9).goodput("tcp", 8)
@@ -783,7 +845,7 @@ def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: P
     )
     assert found.entries[0] == first
     assert [entry.verdict == "not testable" for entry in found.entries] == [False, False, True]
-    assert found.entries[2].summary == "not testable: not run yet"
+    assert found.entries[2].summary(found.bounds) == "not testable: not run yet"
     assert {name: len(build) for name, build in found.entries[1].builds.items()} == {"sim": 12, "fluid": 12}
     assert len(set(found.entries[1].builds.values())) == 2
     text = page.page(found, with_figure=False)
@@ -896,7 +958,7 @@ def test_the_page_is_generated_from_the_numbers_alone() -> None:
     near = "1 of 2 flows are within 5 %; median distance 6.0 %, largest 9.0 %. Sections that have it: 1 of 1."
     assert near in text
     assert matrix.Matrix.from_json(found.to_json()) == found
-    assert "| fails: 1 of 3 flows outside | 21.0 % | 4.0 % |" in text
+    assert "| fails: 1 of 3 flows outside 15 % | 21.0 % | 4.0 % |" in text
     assert "refused: AQM \\| not here" in text
     assert "- perhaps bursts: 3 against 1" in text
     assert "Linux 9.9" in text

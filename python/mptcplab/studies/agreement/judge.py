@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,14 @@ class Bounds:
         """The bound on a single difference of a metric; None for one that is only shown."""
         return {GOODPUT: self.flow_percent, JAIN: self.jain}.get(metric)
 
-    def verdict(self, rows: list[Verdict], median_percent: float | None) -> Verdict:
-        """The verdict on all rows and on the median at once; not testable without rows."""
-        most = self.median_percent
-        far = most is not None and median_percent is not None and median_percent > most
-        return Verdict.joint([*rows, *([Verdict.FAILS] if rows and far else [])])
+    def verdict(self, rows: Iterable[Verdict], distances: Sequence[float]) -> Verdict:
+        """The verdict on all rows and on the median of the flows' distances (%) at once; not testable without rows."""
+        found = list(rows)
+        return Verdict.joint([*found, *([Verdict.FAILS] if found and self.is_far(distances) else [])])
+
+    def is_far(self, distances: Sequence[float]) -> bool:
+        """Whether the median of distances (%) is beyond its bound."""
+        return self.median_percent is not None and bool(distances) and median(distances) > self.median_percent
 
 
 PACKETS = Bounds(flow_percent=15, median_percent=5, jain=0.03)
@@ -76,7 +80,7 @@ class EngineFinding(Finding):
         worst, middle = (max(distances), median(distances)) if distances else (None, None)
         bounds = bounds_of(reference, engine)
         outside = rows.filter(verdict=Verdict.FAILS.value).height
-        verdict = bounds.verdict([Verdict(one) for one in rows["verdict"]], middle)
+        verdict = bounds.verdict(map(Verdict, rows["verdict"]), distances)
         reason = "nothing to compare: no repetition counts on all engines"
         if rows.height:
             bound = "" if bounds.median_percent is None else f" (bound {bounds.median_percent:g} %)"

@@ -24,7 +24,7 @@ from mptcplab.metrics.certainty import is_one_trajectory
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
 from mptcplab.studies.agreement.compare import judged
-from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, bounds_of
+from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, Bounds, bounds_of
 from mptcplab.study import workers
 from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs
 from mptcplab.study.progress import Announce, silent
@@ -128,19 +128,33 @@ class Entry(Finding):
         rows = {key: tuple(map(Row.from_dict, data.get(key, ()))) for key in ("evidence", "delays")}
         return cls(**data | rows | {"verdict": Verdict(data["verdict"]), "kernels": tuple(data["kernels"])})
 
-    @property
-    def summary(self) -> str:
+    def judged(self, bounds: Bounds) -> Entry:
+        """The entry with the verdict on its rows and on the median of its flows, as `mptcplab agree` gives it."""
+        if not self.evidence:
+            return self
+        rows = (row.verdict for row in self.evidence if row.verdict is not None)
+        return replace(self, verdict=bounds.verdict(rows, self.distances))
+
+    def summary(self, bounds: Bounds) -> str:
         """The outcome in a line."""
         if self.verdict == Verdict.NOT_TESTABLE:
             return f"{self.verdict}: {self.reason}"
         bad = sum(row.verdict == Verdict.FAILS for row in self.flows)
         unfair = any(row.verdict == Verdict.FAILS for row in self.evidence if row.metric != GOODPUT)
-        if len(self.flows) == 1:
-            flows = "its flow is outside" if bad else "its flow is within"
+        number, most = len(self.flows), f"{bounds.flow_percent:g} %"
+        if number == 1:
+            flows = f"its flow is outside {most}" if bad else f"its flow is within {most}"
         else:
-            flows = f"{bad} of {len(self.flows)} flows outside" if bad else f"all {len(self.flows)} flows within"
-        index = "" if not unfair else ", and Jain's index" if bad else ", but Jain's index outside"
-        return f"{self.verdict}: {flows}{index}"
+            flows = f"{bad} of {number} flows outside {most}" if bad else f"all {number} flows within {most}"
+        others = ["Jain's index is outside"] if unfair else []
+        if bounds.is_far(self.distances):
+            whose = "its distance of" if number == 1 else "the median of" if bad else "their median"
+            others.append(f"{whose} {median(self.distances):.1f} % is beyond {bounds.median_percent:g} %")
+        if bad:
+            told = ", and ".join([", ".join([flows, *others[:-1]]), *others[-1:]])
+        else:
+            told = ", but ".join([flows, *([" and ".join(others)] if others else [])])
+        return f"{self.verdict}: {told}"
 
     @property
     def distances(self) -> list[float]:
@@ -193,13 +207,18 @@ class Matrix:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether every row and the median are within their bounds."""
-        rows = [row.verdict for entry in self.compared for row in entry.evidence if row.verdict is not None]
-        return bounds_of(*self.engines).verdict(rows, self.median_percent)
+        """Whether every scenario, and the median of all flows, are within their bounds."""
+        distances = [distance for entry in self.compared for distance in entry.distances]
+        return self.bounds.verdict((entry.verdict for entry in self.compared), distances)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds between both engines."""
+        return bounds_of(*self.engines)
 
     def lines(self) -> list[str]:
         """A line per scenario for the terminal."""
-        return [f"{entry.name}: {entry.summary}" for entry in self.entries]
+        return [f"{entry.name}: {entry.summary(self.bounds)}" for entry in self.entries]
 
     def to_json(self) -> str:
         """All numbers of the page."""
@@ -207,10 +226,11 @@ class Matrix:
 
     @classmethod
     def from_json(cls, text: str) -> Matrix:
-        """The inverse of `to_json`."""
+        """The inverse of `to_json`; entries are judged anew, because earlier versions left out the median."""
         data = json.loads(text)
         one, other = data["engines"]
-        return cls((one, other), data["command"], tuple(Entry.from_dict(entry) for entry in data["entries"]))
+        entries = (Entry.from_dict(entry).judged(bounds_of(one, other)) for entry in data["entries"])
+        return cls((one, other), data["command"], tuple(entries))
 
 
 def measure(
@@ -449,15 +469,15 @@ def _with_numbers(entry: Entry, found: Agreement, engines: tuple[str, str]) -> E
     if not rows:
         reasons = dict.fromkeys(problem.reason for problem in problems)
         return replace(entry, reason=f"not counted: {'; '.join(reasons)}", disturbed=True)
-    return replace(
+    entry = replace(
         entry,
-        verdict=Verdict.joint(row.verdict for row in rows if row.verdict is not None),
         evidence=rows,
         causes={base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()},
         noise=emulation.jitter_note(found.results) or "",
         builds={engine: digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS] for engine in engines},
         delays=_rows_of(found.rows.filter(pl.col("subflow").is_null(), metric=DELAY)),
     )
+    return entry.judged(bounds_of(*engines))
 
 
 def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:

@@ -12,7 +12,7 @@ from mptcplab.markdown import figure as figure_link
 from mptcplab.metrics.certainty import COINCIDE_PERCENT, ONE_TRAJECTORY
 from mptcplab.output import write_text, writing
 from mptcplab.studies.agreement import figure
-from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, bounds_of
+from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Bounds
 from mptcplab.studies.agreement.matrix import Entry, Matrix, Row
 from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE, number
@@ -101,9 +101,13 @@ def read(directory: Path, made_by: str) -> Matrix | None:
 
 def page(matrix: Matrix, *, with_figure: bool) -> str:
     """The page as text."""
-    bounds = bounds_of(*matrix.engines)
+    bounds = matrix.bounds
     one, other = matrix.engines
-    at_median = "" if bounds.median_percent is None else f" and by {bounds.median_percent:g} % at the median"
+    at_median = (
+        ""
+        if bounds.median_percent is None
+        else f" and by {bounds.median_percent:g} % at the median of a section and of all"
+    )
     host = f" This one: {matrix.host}." if matrix.host else ""
     has_sockets = any(engine_of(name).has_sockets for name in matrix.engines)
     time = _REAL_TIME if any(engine_of(name).real_time for name in matrix.engines) else _VIRTUAL_TIME
@@ -124,7 +128,9 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
     if with_figure:
         caption = f"Goodput of every flow: {one} against {other}, with bands of 5 % and 15 %."
         parts.append(figure_link(caption, FIGURE))
-    parts.append(table(["scenario", "outcome", "worst", "median"], map(_overview, matrix.entries)))
+    parts.append(
+        table(["scenario", "outcome", "worst", "median"], (_overview(entry, matrix.bounds) for entry in matrix.entries))
+    )
     parts += [part for entry in matrix.compared for part in _section(entry, matrix.engines)]
     return document("Agreement of engines", matrix.command, parts)
 
@@ -132,7 +138,7 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
 def _verdict(matrix: Matrix) -> str:
     flows = [row for _, row in matrix.flows()]
     bad = sum(row.verdict == Verdict.FAILS for row in flows)
-    beyond = sum(_is_beyond_chance(row, bounds_of(*matrix.engines).flow_percent) for row in flows)
+    beyond = sum(_is_beyond_chance(row, matrix.bounds.flow_percent) for row in flows)
     middle, several = matrix.median_percent, f", {beyond} of them with their whole interval" if bad else ""
     distance = "" if middle is None else f"; median distance {middle:.1f} %"
     count = f"{len(matrix.compared)} of {len(matrix.entries)} scenarios ran on both engines"
@@ -159,12 +165,13 @@ def _is_beyond_chance(row: Row, bound: float) -> bool:
     return abs(row.difference) - row.half > bound
 
 
-def _overview(entry: Entry) -> list[str]:
+def _overview(entry: Entry, bounds: Bounds) -> list[str]:
+    summary = entry.summary(bounds)
     if entry.verdict == Verdict.NOT_TESTABLE:
-        return [f"`{entry.name}`", entry.summary, NOT_APPLICABLE, NOT_APPLICABLE]
+        return [f"`{entry.name}`", summary, NOT_APPLICABLE, NOT_APPLICABLE]
     distances = entry.distances
     shown = [f"{of(distances):.1f} %" if distances else NOT_APPLICABLE for of in (max, median)]
-    return [f"[`{entry.name}`](#{anchor(entry.name)})", entry.summary, *shown]
+    return [f"[`{entry.name}`](#{anchor(entry.name)})", summary, *shown]
 
 
 def _section(entry: Entry, engines: tuple[str, str]) -> list[str]:
