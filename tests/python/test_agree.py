@@ -197,7 +197,7 @@ def test_a_difference_of_one_trajectory_has_no_interval_on_the_page() -> None:
     for cc, (_, difference) in told.items():
         assert f"| {cc} | goodput of `mp` | 10.00 Mbit/s | 7.90 Mbit/s | {difference} | 20, 10 | fails |" in text
     # Of one draw nobody knows whether all of its interval is outside.
-    assert "2 of 2 flows are outside, 1 of them with their whole interval" in text
+    assert "0 of 2 flows within 15 %; 2 outside, 1 with the whole interval; 1 without one; median" in text
     assert matrix.Matrix.from_json(found.to_json()) == found
 
 
@@ -356,30 +356,41 @@ def test_the_page_judges_a_section_as_the_command_that_repeats_it(tmp_path: Path
     entry = matrix._with_numbers(matrix.Entry("x.toml", Verdict.NOT_TESTABLE), found, ("sim", "kernel"))
     assert entry.verdict == found.findings[0].verdict == "fails"
     told = "fails: all 2 flows within 15 %, but their median 10.0 % is beyond 5 %"
+    # One repetition has no interval.
     assert entry.summary(judge.PACKETS) == told
     # A fluid's median has no bound.
     assert entry.judged(judge.FLUID).verdict == "holds"
 
 
+whole = "the whole interval"
+
+
 @pytest.mark.parametrize(
     ("percent", "jain", "told"),
     [
-        ((5.0,), 0.01, "holds: its flow is within 15 %"),
-        ((-7.5,), 0.01, "fails: its flow is within 15 %, but its distance of 7.5 % is beyond 5 %"),
-        ((4.0, 4.0, 9.0), 0.04, "fails: all 3 flows within 15 %, but Jain's index is outside"),
+        ((5.0,), 0.01, "holds: its flow is within 15 % (with the whole interval)"),
+        ((-7.5,), 0.01, f"fails: its flow is within 15 % (with {whole}), but its distance of 7.5 % is beyond 5 %"),
+        ((14.8,), 0.01, f"fails: its flow is within 15 % (not with {whole}), but its distance of 14.8 % is beyond 5 %"),
+        ((4.0, 4.0, 14.7), 0.04, f"fails: all 3 flows within 15 % (2 with {whole}), but Jain's index is outside"),
         (
             (2.0, -9.0),
             0.04,
-            "fails: all 2 flows within 15 %, but Jain's index is outside and their median 5.5 % is beyond 5 %",
+            f"fails: all 2 flows within 15 % (2 with {whole}), but Jain's index is outside and their median 5.5 % is "
+            "beyond 5 %",
         ),
         (
             (-19.0, 1.0),
             0.04,
-            "fails: 1 of 2 flows outside 15 %, Jain's index is outside, and the median of 10.0 % is beyond 5 %",
+            f"fails: 1 of 2 flows outside 15 % (1 with {whole}), Jain's index is outside, and the median of 10.0 % is "
+            "beyond 5 %",
         ),
-        ((1.0, 16.0, -2.0), 0.03, "fails: 1 of 3 flows outside 15 %"),
-        ((3.0, 4.0, 16.0), -0.04, "fails: 1 of 3 flows outside 15 %, and Jain's index is outside"),
-        ((16.0, 4.0, 6.0), 0.03, "fails: 1 of 3 flows outside 15 %, and the median of 6.0 % is beyond 5 %"),
+        ((1.0, 15.4, -2.0), 0.03, f"fails: 1 of 3 flows outside 15 % (0 with {whole})"),
+        ((3.0, 4.0, 16.0), -0.04, f"fails: 1 of 3 flows outside 15 % (1 with {whole}), and Jain's index is outside"),
+        (
+            (16.0, 4.0, 6.0),
+            0.03,
+            f"fails: 1 of 3 flows outside 15 % (1 with {whole}), and the median of 6.0 % is beyond 5 %",
+        ),
     ],
 )
 def test_the_outcome_of_a_section_says_what_is_outside(percent: tuple[float, ...], jain: float, told: str) -> None:
@@ -390,6 +401,58 @@ def test_the_outcome_of_a_section_says_what_is_outside(percent: tuple[float, ...
     rows.append(matrix.Row("lia", "jain", None, 0.9, 0.9 + jain, jain, 0.001, 9, 8, Verdict.of(abs(jain) <= 0.03)))
     entry = matrix.Entry("x.toml", Verdict.HOLDS, tuple(rows)).judged(judge.PACKETS)
     assert entry.summary(judge.PACKETS) == told
+
+
+def counted(*rows: tuple[float, float | None, float | None], metric: str = "goodput") -> list[matrix.Row]:
+    """Rows of differences with half of their intervals and the spread of the other engine."""
+    bound = {"goodput": 15, "jain": 0.03}[metric]
+    return [
+        matrix.Row("lia", metric, f"f{at}", 10.0, 9.0, d, half, 9, 8, Verdict.of(abs(d) <= bound), None, spread)
+        for at, (d, half, spread) in enumerate(rows)
+    ]
+
+
+def test_the_page_counts_the_differences_whose_whole_interval_is_inside_or_outside() -> None:
+    """Before, it said of how many flows the whole interval is outside, and not of how many it is inside."""
+    several = counted((2, 13, 5), (-2, 13.1, 5), (15, 0, 5), (-16, 0.9, 5), (16, 1, 5), (17, 2.1, 5), (3, 1, 0))
+    indices = counted((0.01, 0.019, 5), (-0.02, 0.02, 5), (0.05, 0.01, 5), (0.04, None, None), metric="jain")
+    simple = matrix.Entry("papers/x/near.toml", Verdict.HOLDS, tuple(counted((3, 2, 5))), title="Near")
+    entry = matrix.Entry("papers/x/many.toml", Verdict.FAILS, (*several, *indices), title="Many")
+    found = matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", (entry, simple))
+    flows = (
+        "4 of 7 flows within 15 %, 2 with the whole 95 % interval; 3 outside, 1 with the whole interval; 1 without one"
+    )
+    index = (
+        "Jain's index: 2 of 4 comparisons within 0.03, 1 with the whole 95 % interval; 2 outside, 1 with the whole "
+        "interval; 1 without one."
+    )
+    text = page.page(found, with_figure=False)
+    assert f"\n\n{flows}. {index}\n\n" in text
+    all_flows = flows.replace("4 of 7", "5 of 8").replace("2 with", "3 with")
+    total = f"2 of 2 scenarios ran on both engines; 1 of them fails. {all_flows}; median distance 9.0 %. {index}"
+    assert f"**Verdict: fails.** {total}" in text
+    assert found.lines()[-1] == f"fails: {total}"
+    # Where all intervals are inside, the verdict needs no addition.
+    assert "1 of 1 flow" not in text
+    assert "A verdict rests on the point estimate alone" in text
+
+
+def test_the_command_counts_the_differences_whose_whole_interval_is_inside_or_outside(tmp_path: Path) -> None:
+    """mp: 2 % more, by an interval that is wider than 15 %; tcp: 30 % more, by two repetitions that are the same."""
+    sim = Traces("sim", 3).goodput("mp", 8, 9, 10).goodput("tcp", 19, 20, 21)
+    real = Traces("kernel", 2).goodput("mp", 9.1, 9.3).goodput("tcp", 26, 26)
+    [finding] = judge.judge(results(tmp_path, sim, real)).findings
+    assert finding.as_dict()["counts"] == {
+        "inside": 1,
+        "whole_inside": 0,
+        "outside": 1,
+        "whole_outside": 0,
+        "unknown": 1,
+    }
+    assert finding.text.startswith(
+        "fails: kernel against sim: 1 of 2 outside the bounds of 15 % and 0.03 by the point estimate; "
+        "with the whole 95 % interval 0 outside and 0 inside, 1 without an interval; goodput of a flow differs by 30.0"
+    )
 
 
 def test_sections_of_an_earlier_page_are_judged_anew() -> None:
@@ -947,8 +1010,10 @@ def test_the_page_is_generated_from_the_numbers_alone() -> None:
     assert found.verdict == "fails"
     assert found.median_percent == pytest.approx(4)
     text = page.page(found, with_figure=False)
-    assert "**Verdict: fails.** 1 of 2 scenarios ran on both engines; 1 of 3 flows are outside" in text
-    assert "outside, 1 of them with their whole interval; median distance 4.0 %." in text  # 21 - 1.5 > 15
+    assert "**Verdict: fails.** 1 of 2 scenarios ran on both engines; 1 of them fails. 2 of 3 flows within 15 %" in text
+    # 4 + 1.5 < 15 and 21 - 1.5 > 15.
+    assert "2 with the whole 95 % interval; 1 outside, 1 with the whole interval; median distance 4.0 %." in text
+    assert "Jain's index: 1 of 1 comparison within 0.03; 1 without an interval." in text
     assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 20, 2 | holds |" in text
     assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | holds |" in text
     assert (
@@ -958,7 +1023,7 @@ def test_the_page_is_generated_from_the_numbers_alone() -> None:
     near = "1 of 2 flows are within 5 %; median distance 6.0 %, largest 9.0 %. Sections that have it: 1 of 1."
     assert near in text
     assert matrix.Matrix.from_json(found.to_json()) == found
-    assert "| fails: 1 of 3 flows outside 15 % | 21.0 % | 4.0 % |" in text
+    assert "| fails: 1 of 3 flows outside 15 % (1 with the whole interval) | 21.0 % | 4.0 % |" in text
     assert "refused: AQM \\| not here" in text
     assert "- perhaps bursts: 3 against 1" in text
     assert "Linux 9.9" in text

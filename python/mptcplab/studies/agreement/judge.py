@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from mptcplab.capabilities import engine_of
 from mptcplab.metrics import compute
+from mptcplab.metrics.certainty import Counts, is_one_trajectory
 from mptcplab.metrics.differences import differences
 from mptcplab.studies.agreement.causes import Cause, find_causes
 from mptcplab.study.verdict import Finding, Verdict
@@ -61,7 +62,8 @@ class EngineFinding(Finding):
     """The verdict on one engine against the first.
 
     `worst_percent` is the largest difference of a flow and `median_percent` the median over all, in percent of goodput;
-    `outside` of the `judged` differences are beyond their bound.
+    `outside` of the `judged` differences are beyond their bound, by the point estimate. `counts` says of how many the
+    whole interval is on one side.
     """
 
     engine: str = ""
@@ -71,6 +73,7 @@ class EngineFinding(Finding):
     outside: int = 0
     judged: int = 0
     bounds: Bounds = PACKETS
+    counts: Counts = field(default_factory=Counts)
 
     @classmethod
     def of(cls, rows: pl.DataFrame, engine: str, reference: str) -> EngineFinding:
@@ -80,11 +83,14 @@ class EngineFinding(Finding):
         worst, middle = (max(distances), median(distances)) if distances else (None, None)
         bounds = bounds_of(reference, engine)
         outside = rows.filter(verdict=Verdict.FAILS.value).height
+        counts = _counts(rows, bounds)
         verdict = bounds.verdict(map(Verdict, rows["verdict"]), distances)
         reason = "nothing to compare: no repetition counts on all engines"
         if rows.height:
             bound = "" if bounds.median_percent is None else f" (bound {bounds.median_percent:g} %)"
-            parts = [f"{outside} of {rows.height} outside the bounds of {bounds.flow_percent:g} % and {bounds.jain:g}"]
+            both = f"{bounds.flow_percent:g} % and {bounds.jain:g}"
+            parts = [f"{outside} of {rows.height} outside the bounds of {both} by the point estimate"]
+            parts += [] if counts.unknown == counts.judged else [_wholes(counts)]
             parts += [] if worst is None else [f"goodput of a flow differs by {worst:.1f} % at most"]
             parts += [] if middle is None else [f"{middle:.1f} % at the median{bound}"]
             reason = "; ".join(parts)
@@ -100,6 +106,7 @@ class EngineFinding(Finding):
             outside=outside,
             judged=rows.height,
             bounds=bounds,
+            counts=counts,
         )
 
     @property
@@ -110,7 +117,8 @@ class EngineFinding(Finding):
     def as_dict(self) -> dict[str, Any]:
         """The same for programs."""
         names = ("engine", "reference", "worst_percent", "median_percent", "outside", "judged", "verdict")
-        return {**{name: getattr(self, name) for name in names}, "bounds": asdict(self.bounds)}
+        numbers = {name: getattr(self, name) for name in names}
+        return numbers | {"bounds": asdict(self.bounds), "counts": asdict(self.counts)}
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,29 @@ def judge(results: Results, why: str | None = None) -> Agreement:
     rows = _with_verdicts(differences(results, compute(results, COMPARED), COMPARED), first)
     findings = tuple(EngineFinding.of(rows, engine, first) for engine in others)
     return Agreement(results, rows, findings, tuple(find_causes(results, rows)), why)
+
+
+def _counts(rows: pl.DataFrame, bounds: Bounds) -> Counts:
+    """How many judged differences are inside and outside of their bounds."""
+    found = Counts()
+    for metric in (GOODPUT, JAIN):
+        differences = [
+            (row["difference"], None if _is_one_trajectory(row) else row["half"])
+            for row in rows.filter(metric=metric).iter_rows(named=True)
+        ]
+        bound = bounds.of(metric)
+        found += Counts() if bound is None else Counts.of(differences, bound)
+    return found
+
+
+def _is_one_trajectory(row: dict[str, Any]) -> bool:
+    return is_one_trajectory(row["reference"], row["mean"], row["spread_reference"], row["spread"])
+
+
+def _wholes(counts: Counts) -> str:
+    """How many intervals are on one side of their bound as a whole."""
+    unknown = f", {counts.unknown} without an interval" if counts.unknown else ""
+    return f"with the whole 95 % interval {counts.whole_outside} outside and {counts.whole_inside} inside{unknown}"
 
 
 def _with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import ceil
 from pathlib import Path
@@ -20,7 +20,7 @@ from mptcplab.cluster.connect import Cluster
 from mptcplab.engines.digests import engine_digest, python_digest
 from mptcplab.errors import REFUSALS, EngineError, MptcplabError, ScenarioError, UnfinishedError, with_hint
 from mptcplab.metrics import emulation
-from mptcplab.metrics.certainty import is_one_trajectory
+from mptcplab.metrics.certainty import Counts, is_one_trajectory
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
 from mptcplab.studies.agreement.compare import judged
@@ -101,6 +101,11 @@ class Row:
         """Whether the repetitions of an engine are one draw, so that the difference has no interval."""
         return is_one_trajectory(self.reference, self.mean, self.spread_reference, self.spread)
 
+    @property
+    def interval(self) -> float | None:
+        """Half of the interval of the difference; None if it has none."""
+        return None if self.one_trajectory else self.half
+
 
 @dataclass(frozen=True)
 class Entry(Finding):
@@ -146,6 +151,11 @@ class Entry(Finding):
             flows = f"its flow is outside {most}" if bad else f"its flow is within {most}"
         else:
             flows = f"{bad} of {number} flows outside {most}" if bad else f"all {number} flows within {most}"
+        counts = self.counts(GOODPUT, bounds)
+        if counts.unknown < number:
+            whole = counts.whole_outside if bad else counts.whole_inside
+            with_it = f"{'with' if whole else 'not with'} the" if number == 1 else f"{whole} with the"
+            flows += f" ({with_it} whole interval)"
         others = ["Jain's index is outside"] if unfair else []
         if bounds.is_far(self.distances):
             whose = "its distance of" if number == 1 else "the median of" if bad else "their median"
@@ -155,6 +165,12 @@ class Entry(Finding):
         else:
             told = ", but ".join([flows, *([" and ".join(others)] if others else [])])
         return f"{self.verdict}: {told}"
+
+    def counts(self, metric: str, bounds: Bounds) -> Counts:
+        """How many differences of goodput or of Jain's index are inside and outside of their bound."""
+        rows = [row for row in self.evidence if row.metric == metric]
+        bound = bounds.of(metric)
+        return Counts() if bound is None else Counts.of([(row.difference, row.interval) for row in rows], bound)
 
     @property
     def distances(self) -> list[float]:
@@ -216,9 +232,23 @@ class Matrix:
         """The bounds between both engines."""
         return bounds_of(*self.engines)
 
+    def counts(self, metric: str) -> Counts:
+        """How many differences of goodput or of Jain's index are inside and outside of their bound."""
+        return sum((entry.counts(metric, self.bounds) for entry in self.compared), Counts())
+
+    @property
+    def summary(self) -> str:
+        """The outcome in a few sentences."""
+        fail = sum(entry.verdict == Verdict.FAILS for entry in self.compared)
+        failed = f"{fail} of them {'fails' if fail == 1 else 'fail'}"
+        ran = f"{len(self.compared)} of {len(self.entries)} scenarios ran on both engines; {failed}"
+        counts = counted_in_words(self.counts, self.bounds, self.median_percent)
+        return " ".join(f"{sentence}." for sentence in (ran, *counts))
+
     def lines(self) -> list[str]:
-        """A line per scenario for the terminal."""
-        return [f"{entry.name}: {entry.summary(self.bounds)}" for entry in self.entries]
+        """A line per scenario for the terminal, and one for all."""
+        lines = [f"{entry.name}: {entry.summary(self.bounds)}" for entry in self.entries]
+        return [*lines, f"{self.verdict}: {self.summary}"]
 
     def to_json(self) -> str:
         """All numbers of the page."""
@@ -231,6 +261,20 @@ class Matrix:
         one, other = data["engines"]
         entries = (Entry.from_dict(entry).judged(bounds_of(one, other)) for entry in data["entries"])
         return cls((one, other), data["command"], tuple(entries))
+
+
+def counted_in_words(
+    counts: Callable[[str], Counts], bounds: Bounds, median_percent: float | None = None
+) -> Iterator[str]:
+    """How many goodputs and Jain's indices are inside and outside of their bounds; `counts` has those of a metric."""
+    flows, indices = counts(GOODPUT), counts(JAIN)
+    if flows.judged:
+        distance = "" if median_percent is None else f"; median distance {median_percent:.1f} %"
+        what = "flow" if flows.judged == 1 else "flows"
+        yield flows.text(what, f"{bounds.flow_percent:g} %") + distance
+    if indices.judged:
+        what = "comparison" if indices.judged == 1 else "comparisons"
+        yield f"Jain's index: {indices.text(what, f'{bounds.jain:g}')}"
 
 
 def measure(

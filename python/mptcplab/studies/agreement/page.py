@@ -13,7 +13,7 @@ from mptcplab.metrics.certainty import COINCIDE_PERCENT, ONE_TRAJECTORY
 from mptcplab.output import write_text, writing
 from mptcplab.studies.agreement import figure
 from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Bounds
-from mptcplab.studies.agreement.matrix import Entry, Matrix, Row
+from mptcplab.studies.agreement.matrix import Entry, Matrix, Row, counted_in_words
 from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE, number
 
@@ -44,6 +44,9 @@ difference{over}; n are the repetitions that count.
 Where the repetitions of an engine all but coincide (a standard deviation below {coincide:g} % of the mean), they are
 {one_trajectory}: another build, or packets in another phase, may give another difference, nothing here says how far
 from this one, and no interval is shown.
+A verdict rests on the point estimate alone, the difference between the means, because the bounds are about means. Its
+interval may reach beyond the bound, from either side. The counts therefore say how many differences are inside, or
+outside, with the whole interval; nothing is decided about the others.
 The mean smoothed RTT of a flow is shown where a section has it, and not judged.
 Lines with "perhaps" give differences between the traces of the two engines, with figures, that may be the cause; none
 of them is proven to be."""
@@ -131,18 +134,12 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
     parts.append(
         table(["scenario", "outcome", "worst", "median"], (_overview(entry, matrix.bounds) for entry in matrix.entries))
     )
-    parts += [part for entry in matrix.compared for part in _section(entry, matrix.engines)]
+    parts += [part for entry in matrix.compared for part in _section(entry, matrix)]
     return document("Agreement of engines", matrix.command, parts)
 
 
 def _verdict(matrix: Matrix) -> str:
-    flows = [row for _, row in matrix.flows()]
-    bad = sum(row.verdict == Verdict.FAILS for row in flows)
-    beyond = sum(_is_beyond_chance(row, matrix.bounds.flow_percent) for row in flows)
-    middle, several = matrix.median_percent, f", {beyond} of them with their whole interval" if bad else ""
-    distance = "" if middle is None else f"; median distance {middle:.1f} %"
-    count = f"{len(matrix.compared)} of {len(matrix.entries)} scenarios ran on both engines"
-    return f"**Verdict: {matrix.verdict}.** {count}; {bad} of {len(flows)} flows are outside{several}{distance}."
+    return f"**Verdict: {matrix.verdict}.** {matrix.summary}"
 
 
 def _delays(matrix: Matrix) -> list[str]:
@@ -158,13 +155,6 @@ def _delays(matrix: Matrix) -> list[str]:
     ]
 
 
-def _is_beyond_chance(row: Row, bound: float) -> bool:
-    """Whether the whole interval of the difference is outside; not known from one repetition."""
-    if row.difference is None or row.half is None or row.one_trajectory:
-        return False
-    return abs(row.difference) - row.half > bound
-
-
 def _overview(entry: Entry, bounds: Bounds) -> list[str]:
     summary = entry.summary(bounds)
     if entry.verdict == Verdict.NOT_TESTABLE:
@@ -174,12 +164,29 @@ def _overview(entry: Entry, bounds: Bounds) -> list[str]:
     return [f"[`{entry.name}`](#{anchor(entry.name)})", summary, *shown]
 
 
-def _section(entry: Entry, engines: tuple[str, str]) -> list[str]:
-    heads = ["algorithm", "quantity", *engines, "difference", "n", "verdict"]
+def _section(entry: Entry, matrix: Matrix) -> list[str]:
+    heads = ["algorithm", "quantity", *matrix.engines, "difference", "n", "verdict"]
     noise = [f"{entry.noise[:1].upper()}{entry.noise[1:]}."] if entry.noise else []
     causes = ("\n".join([f"{base}:", "", *(f"- {text}" for text in texts)]) for base, texts in entry.causes.items())
     rows = table(heads, map(_row, _by_algorithm(entry)))
-    return [f"## {entry.name}", f"{entry.title}.", command(entry.command), rows, *noise, _made_with(entry), *causes]
+    return [
+        f"## {entry.name}",
+        f"{entry.title}.",
+        command(entry.command),
+        rows,
+        *_wholes(entry, matrix.bounds),
+        *noise,
+        _made_with(entry),
+        *causes,
+    ]
+
+
+def _wholes(entry: Entry, bounds: Bounds) -> list[str]:
+    """How many differences are inside or outside with their whole interval, unless all are inside."""
+    if all(entry.counts(metric, bounds).all_whole for metric in (GOODPUT, JAIN)):
+        return []
+    sentences = counted_in_words(lambda metric: entry.counts(metric, bounds), bounds)
+    return [" ".join(f"{sentence}." for sentence in sentences)]
 
 
 def _by_algorithm(entry: Entry) -> list[Row]:
