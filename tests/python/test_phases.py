@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import synthetic as s
+from scipy.stats import ttest_ind_from_stats
 
 import mptcplab
 from mptcplab.results import Results
@@ -79,9 +80,10 @@ def goodputs(results: Results) -> dict[str, float]:
 
 
 def outside(runs: Sweep, engine: str = "kernel", verdict: str = "fails") -> Agreement:
-    """The simulator's results, in which every flow got 9 Mbit/s there and 3 on another engine."""
+    """The simulator's results, in which every flow got 9 ± 0.09 Mbit/s there and 3 ± 0.03 on another engine."""
     results = runs.run()
     goodput = {"metric": GOODPUT, "reference": 9.0, "mean": 3.0, "difference": -66.7, "verdict": verdict}
+    goodput |= {"n_reference": 20, "n": 10, "spread_reference": 1.0, "spread": 1.0}
     rows = [{"base": "reno", "engine": engine, "flow": flow, **goodput} for flow in ("one", "two", "three")]
     return Agreement(results, pl.DataFrame(rows), (), ())
 
@@ -126,11 +128,14 @@ def test_a_link_that_an_option_makes_reorder_keeps_its_delays(runs: Sweep) -> No
 def test_goodputs_that_move_with_random_phases_are_named_with_both_engines(
     runs: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The simulator moves on the first flow, the kernel on the second, and none by 5 % on the third."""
+    """The simulator moves on the first flow, the kernel on the second, and none by 5 % on the third.
+
+    Two repetitions 0.02 apart have a mean with an interval of 12.706 * 0.01, and the first tries ones of 0.04 and less.
+    """
     agreement = outside(runs)
     mbps = {
-        "sim": {"one": (4.5, 4.5), "two": (9.1, 9.1), "three": (9.2, 9.2)},
-        "kernel": {"one": (3.1, 3.1), "two": (8.5, 8.5), "three": (3.1, 3.1)},
+        "sim": {"one": (4.49, 4.51), "two": (9.09, 9.11), "three": (9.19, 9.21)},
+        "kernel": {"one": (3.09, 3.11), "two": (8.49, 8.51), "three": (3.09, 3.11)},
     }
     again, asked, said = write_again(tmp_path / "again", mbps), [], []
 
@@ -143,9 +148,12 @@ def test_goodputs_that_move_with_random_phases_are_named_with_both_engines(
     assert {(cause.base, cause.engine, cause.cause) for cause in found.values()} == {("reno", "kernel", phases.PHASES)}
     delayed = "packet phases: with a random delay of up to one packet behind every full link"
     where = "(neck 897.2 µs, many 2.422 ms)"
+    back = "running again also brings an extreme difference back"
     assert {who: cause.text for who, cause in found.items()} == {
-        "one": f"{delayed} {where}, one gets 4.5 Mbit/s on sim and 3.1 on kernel (-31.1 ± 0.0 %), instead of 9 and 3",
-        "two": f"{delayed} {where}, two gets 9.1 Mbit/s on sim and 8.5 on kernel (-6.6 ± 0.0 %), instead of 9 and 3",
+        "one": f"{delayed} {where}, one gets 4.5 Mbit/s on sim and 3.1 on kernel (-31.1 ± 0.9 %), instead of 9 and 3, "
+        f"a change beyond its 95 % interval on sim; {back}",
+        "two": f"{delayed} {where}, two gets 9.1 Mbit/s on sim and 8.5 on kernel (-6.6 ± 0.1 %), instead of 9 and 3, "
+        f"a change beyond its 95 % interval on kernel; {back}",
     }
     assert said == ["sim and kernel run again, with random packet phases"]
     [sweep] = asked
@@ -155,6 +163,52 @@ def test_goodputs_that_move_with_random_phases_are_named_with_both_engines(
         "links.neck.reorder": '{ probability = "100 %", delay = "uniform(0 ms, 897185 ns)" }',
         "links.many.reorder": '{ probability = "100 %", delay = "uniform(0 ms, 2422400 ns)" }',
     }
+
+
+def sample(mean: float, deviation: float | None, n: int) -> phases._Sample:
+    return phases._Sample(mean, deviation, n)
+
+
+@pytest.mark.parametrize(("before", "after"), [((1.5, 20), (2.0, 10)), ((0.5, 10), (0.1, 4))])
+def test_the_interval_of_a_change_is_welchs(before: tuple[float, int], after: tuple[float, int]) -> None:
+    """As SciPy has it from deviations and numbers of repetitions: p is 5 % of a change as large as its interval."""
+    half = phases._half(sample(9.0, *before), sample(7.0, *after))
+    assert half is not None
+    assert ttest_ind_from_stats(half, *before, 0, *after, equal_var=False).pvalue == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moves"),
+    [
+        # The deviation of a mean is 0.25 of 16 repetitions of 1, so the interval is 2.042 * sqrt(2) * 0.25 = 0.722.
+        ((9.0, 1.0, 16), (8.27, 1.0, 16), True),
+        ((9.0, 1.0, 16), (8.29, 1.0, 16), False),
+        ((8.29, 1.0, 16), (9.0, 1.0, 16), False),
+        # Beyond its interval, but less than 5 %.
+        ((9.0, 0.01, 16), (8.6, 0.01, 16), False),
+        ((9.0, 0.01, 16), (8.5, 0.01, 16), True),
+        # One draw beside 16 of 1: 2.131 * sqrt(1 + 1 / 16) = 2.197, in either order.
+        ((9.0, 0.0, 10), (6.9, 1.0, 16), False),
+        ((9.0, 0.0, 10), (6.7, 1.0, 16), True),
+        ((6.7, 1.0, 16), (9.0, 0.0, 10), True),
+        # Nothing says how far another draw would be.
+        ((9.0, 0.0, 10), (3.0, 0.0, 10), False),
+        ((9.0, 1.0, 16), (3.0, None, 1), False),
+    ],
+)
+def test_a_goodput_moves_by_more_than_chance_explains(
+    before: tuple[float, float | None, int], after: tuple[float, float | None, int], moves: bool
+) -> None:
+    """Before, a change of the means by 5 % was enough, which two runs of the same often differ by."""
+    assert phases._moves(sample(*before), sample(*after)) == moves
+
+
+def test_chance_is_not_put_down_to_phases(runs: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator's mean is 28 % lower in the second try, of two repetitions that are far from each other."""
+    agreement = outside(runs)
+    again = write_again(tmp_path / "again", {"sim": {"one": (3.5, 9.5)}, "kernel": {"one": (2.0, 4.2)}})
+    monkeypatch.setattr(Sweep, "run", lambda _: again)
+    assert list(phases.find_causes(runs, agreement)) == []
 
 
 def test_random_delays_change_who_gets_what_at_a_full_link(runs: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ def agree(
     except that a kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
     median over all round trips (sum of the 99th percentiles), unless `settings` or the scenario ask for more. Goodput
     of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
-    Where a flow differs more from a kernel, both run again with a random delay behind every full link, which shows
-    whether the phase in which packets arrive decides.
+    Where a flow differs more from a kernel, both run again with a random delay behind every full link. If its goodput
+    then changes by more than its 95 % interval, the phase in which packets arrive may be the cause.
 
     >>> import mptcplab
     >>> found = mptcplab.agree("scenarios/dolia-scenario-1.toml", "sim,fluid", cc="reno", reps=1, duration="12 s")
