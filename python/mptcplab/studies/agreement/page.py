@@ -39,8 +39,9 @@ and the builds of the engines that made it: `--only SCENARIO` makes one section 
 run the same file with the same random numbers. Short runs show whether the engines do the same, not what the papers
 measured.{alike}
 
-Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
-difference{over}; n are the repetitions that count.
+Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}.
+± is half of the 95 % interval of the difference{over};
+n are the repetitions that count.
 Where the repetitions of an engine all but coincide (a standard deviation below {coincide:g} % of the mean), they are
 {one_trajectory}: another build, or packets in another phase, may give another difference, nothing here says how far
 from this one, and no interval is shown.
