@@ -12,7 +12,17 @@ import pytest
 
 from mptcplab.studies.papers.predicate import Domain, evaluate, parse
 from mptcplab.study import statistics
-from mptcplab.study.decision import ERROR, WORST_SIMULATED, Joint, Margin, Rule, estimated, moments, negated
+from mptcplab.study.decision import (
+    ERROR,
+    WORST_SIMULATED,
+    Joint,
+    Margin,
+    Rule,
+    estimated,
+    moments,
+    negated,
+    undefined,
+)
 from mptcplab.study.verdict import Verdict
 
 LOOKS = (10, 20, 30)
@@ -223,6 +233,41 @@ def test_a_part_is_decided_as_it_counts_in_the_whole() -> None:
     assert Rule().decide(part, 10) == Verdict.FAILS
     assert Rule().decide_part(part, whole, 10) == Verdict.OPEN
     assert Rule().decide_part(Margin(2.6, 1.0), whole, 10) == Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "expected"),
+    [
+        # Before, every one of them was a margin of 0, and hence held.
+        *((np.inf, [np.inf] * 2, (np.inf, 0, 0)), (-np.inf, [-np.inf, 2.5], (-np.inf, 0, 0))),
+        # Some resamples have no repetition in which the denominator is not 0.
+        *((3.5, [np.inf, 4.0], (3.5, np.inf, 0)), (3.5, [4.0, np.nan], (3.5, np.inf, 0))),
+    ],
+)
+@pytest.mark.parametrize("repetitions", [2, 3, 10])
+def test_what_is_not_finite_stays_what_it_is(
+    value: float, others: list[float], expected: tuple[float, float, float], repetitions: int
+) -> None:
+    assert moments(np.array([value, *others]), repetitions) == expected
+    assert moments(np.array([value, *others]), 1) == (value, 0, 0)
+
+
+def test_an_infinite_margin_decides_and_one_that_is_no_number_does_not() -> None:
+    """Before, an infinite margin was 0 on one repetition, and had an interval from nan to nan on several."""
+    for repetitions in (1, 2, 10):
+        above, below = (Margin.between(np.full(5, side), 2.0, repetitions) for side in (np.inf, -np.inf))
+        for rule in (Rule(), Rule(allowance=0.25)):
+            assert rule.interval(above, above, repetitions) == (np.inf, np.inf, np.inf)
+            assert rule.decide(above, repetitions) == Verdict.HOLDS
+            assert rule.decide(below, repetitions) == Verdict.FAILS
+        nothing = Margin.between(np.full(5, np.nan), 2.0, repetitions)
+        whole = Joint([above, Joint([nothing, Margin(3.0)], every=False)], every=True)
+        assert undefined(whole)
+        assert not undefined(Joint([above, below], every=True))
+        assert Rule().decide(whole, repetitions) == Verdict.OPEN
+        assert np.isnan(Rule().interval(whole, whole, repetitions)).all()
+    unbounded = Margin.between(np.array([4.0, np.inf, 5.0]), 2.0, 10)
+    assert Rule().interval(unbounded, unbounded, 10) == (2.0, -np.inf, np.inf)
 
 
 # Of 20 resamples: a fifth is 1 and the others 0 (mean 0.2, spread 0.4, skewness 0.6 / 0.4 = 1.5).

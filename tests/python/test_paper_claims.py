@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import shutil
 import tomllib
@@ -339,3 +341,16 @@ def test_a_claim_about_extremes_of_the_runs_cannot_be_decided_by_chance(tmp_path
     assert "This leaves out 2 claims without an interval, about the smallest or largest value" in text
     assert verdicts.comparison(extreme).endswith("true, margin 0.005 in these runs, without an interval")
     assert verdicts.comparison(mean).endswith("true, margin 0.1 (0.02 to 0.17)")
+
+
+def test_an_interval_without_an_end_is_valid_json(tmp_path: Path) -> None:
+    endless = Fact("mean(a{cc=x}) / mean(a{cc=y})", ">=", "2", "3.00", "2", True, 1.0, -math.inf, math.inf, 10)
+    claim = LIBRARY.papers["dubey2023"].claims[0]
+    judged = JudgedClaim(claim, (Finding("rfc", Verdict.OPEN, (endless,), repetitions=10),))
+    planner = Planner(LIBRARY, "sim", quick=False)
+    data = verdicts.as_data(
+        [Reproduction(LIBRARY.papers["dubey2023"], (), (judged,), planner, Store(tmp_path), Outcome())]
+    )
+    (fact,) = data["dubey2023"][0]["findings"][0]["facts"]
+    assert (fact["margin"], fact["low"], fact["high"]) == (1, None, None)
+    assert json.dumps(data, allow_nan=False)

@@ -14,6 +14,7 @@ from mptcplab.studies.papers.predicate import Domain, Evaluation, evaluate, look
 from mptcplab.studies.papers.predicate.choice import Choice, Named, combined, extreme, transformed
 from mptcplab.studies.papers.predicate.evaluate import shown
 from mptcplab.study.decision import Joint, Margin, Rule
+from mptcplab.study.values import NotTestableError
 from mptcplab.study.verdict import Verdict
 
 # Three repetitions per treatment, with means 5, 8, 6 and 2; those of `b` are skewed, `two` has one repetition less.
@@ -456,6 +457,47 @@ def test_what_has_no_value_is_an_error(text: str, why: str) -> None:
     with pytest.raises(MptcplabError) as caught:
         evaluated(text)
     assert str(caught.value) == f"predicate: {why}"
+
+
+@pytest.mark.parametrize(
+    ("text", "sides"),
+    [
+        ("mean(none{}) / mean(none{}) >= 2", "nan with 2.00"),
+        ("flat{} > 1 and mean(none{}) / mean(none{}) <= rate{cc=a}", "nan with 5.00"),
+        ("1 < 2 or log(mean(none{})) - log(mean(none{})) != 0", "nan with 0"),
+        ("equiv(none{}, none{}, 0.1)", "0 with 0"),
+        ("corr_over_cc(x{cc=*}, log(mean(none{})) + x{cc=*}) >= 0", "nan with 0"),
+        ("spearman_sweep(log(mean(none{})) * 0 + rate{sweep=*}) >= 0.5", "nan with 0.500"),
+        ("log(mean(none{})) < log(mean(none{}))", "-inf with -inf"),
+    ],
+)
+@pytest.mark.parametrize("repetitions", [1, 2])
+@pytest.mark.filterwarnings("ignore:invalid value|divide by zero:RuntimeWarning")
+def test_what_is_not_a_number_is_not_testable(text: str, sides: str, repetitions: int) -> None:
+    """Before, the margin of what is not a number was 0, so that it held."""
+
+    def looked_up(metric: str, keys: Mapping[str, str]) -> np.ndarray:
+        return np.zeros(repetitions) if metric == "none" else lookup(metric, keys)
+
+    with pytest.raises(NotTestableError, match=f"compares {sides}: their difference is not a number"):
+        evaluate(parse(text), looked_up, DOMAIN, 0.1)
+    # What a claim needs is known before its metrics are.
+    assert look_up(parse(text), looked_up, DOMAIN) is None
+
+
+@pytest.mark.parametrize("repetitions", [1, 2])
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_a_ratio_to_nothing_is_infinite(repetitions: int) -> None:
+    """Before, it was within any bound on one repetition, and open on several."""
+
+    def looked_up(metric: str, _: object) -> np.ndarray:
+        return np.full(repetitions, {"none": 0.0, "some": 3.0}[metric])
+
+    found = evaluate(parse("mean(some{}) / mean(none{}) <= 2"), looked_up, DOMAIN)
+    assert (found.verdict, found.held) == (Verdict.FAILS, False)
+    (fact,) = found.facts
+    assert (fact.left_value, fact.held, fact.margin) == ("inf", False, None)
+    assert evaluate(parse("mean(some{}) / mean(none{}) > 2"), looked_up, DOMAIN).verdict == Verdict.HOLDS
 
 
 def test_the_domain_of_an_experiment_is_its_algorithms_and_points() -> None:

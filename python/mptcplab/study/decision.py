@@ -12,7 +12,7 @@ Bonferroni's inequality). Neither asks for independence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -95,6 +95,19 @@ def negated(statement: Statement) -> Statement:
     return replace(statement, value=-statement.value or -_LEAST, skewness=-statement.skewness)
 
 
+def undefined(statement: Statement) -> bool:
+    """Whether a margin in a statement is not a number, such as 0 divided by 0: nothing can be decided about it."""
+    return any(np.isnan(margin.value) for margin in _margins(statement))
+
+
+def _margins(statement: Statement) -> Iterator[Margin]:
+    if isinstance(statement, Margin):
+        yield statement
+    else:
+        for part in statement.statements:
+            yield from _margins(part)
+
+
 def _parts(statement: Statement) -> Tails:
     """By how many each end's error has to be divided in every margin, so that the statement keeps its own."""
     if isinstance(statement, Margin):
@@ -108,6 +121,8 @@ def _interval(statement: Statement, repetitions: int, tails: Tails, allowance: f
         join = min if statement.every else max
         found = [_interval(one, repetitions, tails, allowance) for one in statement.statements]
         return Interval(*map(join, zip(*found, strict=True)))
+    if not np.isfinite(statement.value):
+        return Interval(statement.value, statement.value, statement.value)
     low, high = _ends(repetitions, tails, statement.skewness)
     bias = allowance * statement.scale
     return Interval(
@@ -140,6 +155,8 @@ class Rule:
 
     def interval(self, part: Statement, whole: Statement, repetitions: int) -> Interval:
         """The margin of a part of a statement, with the interval that decides in it."""
+        if undefined(part):
+            return Interval(np.nan, np.nan, np.nan)
         tail, parts = ERROR / 2 / self.looks, _parts(whole)
         return _interval(part, repetitions, Tails(tail / parts.low, tail / parts.high), self.allowance)
 
@@ -148,17 +165,26 @@ def moments(resampled: np.ndarray, repetitions: int, scale: float = 0.0) -> tupl
     """The sample's own value, its standard error, and the skewness of its distribution; `scale` is that of its terms.
 
     Resamples of few repetitions spread too little by the factor sqrt(1 - 1/n), which the standard error makes good. The
-    skewness is corrected for the number of repetitions in the usual way, and for what they hide.
+    skewness is corrected for the number of repetitions in the usual way, and for what they hide. A value that is not
+    finite has no error. The error is infinite where only some resamples are not finite, such as those in which the
+    denominator of a ratio is 0.
 
     >>> moments(np.array([2.0, 1.0, 1.0, 3.0, 3.0]), 4)[1] == (4 / 3) ** 0.5
     True
     """
     value, others = float(resampled.flat[0]), resampled.flat[1:]
-    spread = float(np.std(others)) if others.size else 0.0
+    if not np.isfinite(value):
+        return value, 0.0, 0.0
     # Equal numbers in a different order add up to sums that differ in the last digits.
     least = 1e-12 * max(abs(value), scale)
-    if repetitions < 2 or spread <= least:
-        return value if abs(value) > least else 0.0, 0.0, 0.0
+    own = value if abs(value) > least else 0.0
+    if repetitions < 2:
+        return own, 0.0, 0.0
+    if not np.isfinite(others).all():
+        return value, np.inf, 0.0
+    spread = float(np.std(others)) if others.size else 0.0
+    if spread <= least:
+        return own, 0.0, 0.0
     error = spread * (repetitions / (repetitions - 1)) ** 0.5
     if repetitions < 3:
         return value, error, 0.0

@@ -20,8 +20,9 @@ from lark import Token, Tree
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.predicate.choice import Choice, Named, combined, extreme, transformed
 from mptcplab.studies.papers.predicate.repetition import Names, each, items, text_of
-from mptcplab.study.decision import Joint, Margin, Rule, Statement, estimated, negated
+from mptcplab.study.decision import Joint, Margin, Rule, Statement, estimated, negated, undefined
 from mptcplab.study.statistics import RESAMPLES, resamples
+from mptcplab.study.values import NotTestableError
 from mptcplab.study.verdict import Verdict
 
 # Gives the values of a selector, one per repetition, with the names of its keys bound.
@@ -116,7 +117,8 @@ def evaluate(
     """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given.
 
     What is computed in every repetition by itself needs metrics of equally many repetitions. With `in_common`, it is
-    computed in those that they have in common, which are the first.
+    computed in those that they have in common, which are the first. Raises `NotTestableError` where a side has no
+    value, such as 0 divided by 0.
     """
     rule = rule or Rule()
     # What different numbers of repetitions decide together is as sure as the smallest of them makes it. That is known
@@ -124,6 +126,8 @@ def evaluate(
     count = _fewest_repetitions(tree, lookup, domain, in_common=in_common)
     evaluator = _Evaluator(lookup, domain, tolerance, count, sized=rule.allowance > 0, in_common=in_common)
     whole = evaluator.of(tree, {})
+    for one in evaluator.compared:
+        one.check()
     facts = tuple(one.fact(rule, whole, count) for one in evaluator.compared)
     held = rule.interval(whole, whole, count).value >= 0
     return Evaluation(whole, held, count, rule.decide(whole, count), facts)
@@ -138,6 +142,15 @@ class _Compared:
     right: str
     values: Sequence[Any]
     statement: Statement
+
+    def check(self) -> None:
+        """Refuse what is not a number: it is on neither side of its bound."""
+        if undefined(self.statement):
+            left, right = (shown(value, 1) for value in self.values)
+            raise NotTestableError(
+                f"{self.left} {self.operator} {self.right} compares {left} with {right}: their difference is not a "
+                "number, as after a division of 0 by 0"
+            )
 
     def fact(self, rule: Rule, whole: Statement, repetitions: int) -> Fact:
         found = rule.interval(self.statement, whole, repetitions)
@@ -417,7 +430,7 @@ def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Pearson's correlation along the first axis, column by column; 0 where a side does not vary."""
     a, b = one - one.mean(axis=0), other - other.mean(axis=0)
     spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
-    found: np.ndarray = np.divide((a * b).sum(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
+    found: np.ndarray = np.divide((a * b).sum(axis=0), spread, out=np.zeros_like(spread), where=spread != 0)
     return found
 
 
@@ -457,7 +470,11 @@ def shown(value: Any, repetitions: int) -> str:
     if array.ndim == 0:
         return _number(float(array))
     own, low, high = estimated(array, repetitions)
-    return _number(own) if math.isclose(low, high) else f"{_number(own)} ({_number(low)} to {_number(high)})"
+    return (
+        _number(own)
+        if not math.isfinite(own) or math.isclose(low, high)
+        else f"{_number(own)} ({_number(low)} to {_number(high)})"
+    )
 
 
 def _number(value: float) -> str:

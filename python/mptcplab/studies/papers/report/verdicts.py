@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -218,11 +219,17 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
             {
                 **_numbers(finding),
                 "reason": finding.reason or None,
-                "facts": [asdict(fact) for fact in finding.evidence],
+                "facts": [_fact(fact) for fact in finding.evidence],
             }
             for finding in judged.findings
         ],
     }
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    """A comparison for programs: JSON knows no infinity, which is the end of an interval without an end."""
+    ends = {"low": fact.low, "high": fact.high}
+    return asdict(fact) | {name: end if end is not None and math.isfinite(end) else None for name, end in ends.items()}
 
 
 def _numbers(finding: Finding) -> dict[str, Any]:
