@@ -18,6 +18,7 @@ from mptcplab.study.decision import (
     Joint,
     Margin,
     Rule,
+    Weighed,
     estimated,
     moments,
     negated,
@@ -51,13 +52,17 @@ STATEMENTS: dict[str, tuple[str, dict[str, float]]] = {
     "the largest": ("argmax_cc(mean(x{cc=*}), over=[a,b,c,d]) == 'a'", dict.fromkeys("abcd", 7)),
     "each of several": ("all(k in [a,b,c]: mean(x{cc=$k}) <= 6)", dict.fromkeys("abc", 6)),
     "one of several": ("any(k in [a,b,c]: mean(x{cc=$k}) >= 6)", dict.fromkeys("abc", 6)),
+    # One more pair of points that is out of order, the last two, and the bound is missed.
+    "perfect order": ("spearman_sweep(mean(x{sweep=*})) >= 0.99", {"p1": 1, "p2": 2, "p3": 3, "p4": 4, "p5": 4}),
+    "order": ("spearman_sweep(mean(x{sweep=*})) >= 0.8", {"p1": 2, "p2": 1, "p3": 4, "p4": 3, "p5": 4}),
 }
 
 
 def decided(text: str, means: Mapping[str, float], draw: Draw, rule: Rule = RULE) -> float:
     """Part of the trials in which the procedure decides, at whichever look."""
     rng = np.random.Generator(np.random.PCG64(11))
-    tree, domain, count = parse(text), Domain(tuple(means), ()), 0
+    points = [(name, float(place)) for place, name in enumerate(means)]
+    tree, domain, count = parse(text), Domain(tuple(means), points), 0
     for _ in range(TRIALS):
         # Every algorithm has a spread of its own, and a part that all share, as paired repetitions do.
         noise = draw(rng, (len(means), LOOKS[-1])) + 0.5 * draw(rng, (1, LOOKS[-1]))
@@ -69,7 +74,7 @@ def decided(text: str, means: Mapping[str, float], draw: Draw, rule: Rule = RULE
 
 
 def _first(values: Mapping[str, np.ndarray], n: int) -> Callable[[str, Mapping[str, str]], np.ndarray]:
-    return lambda _, keys: values[keys["cc"]][:n]
+    return lambda _, keys: values[keys.get("cc") or keys["sweep"]][:n]
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +97,8 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
         ("the largest", "normal"),
         ("each of several", "skewed the other way"),
         ("one of several", "skewed the other way"),
+        *(("perfect order", spread) for spread in ("normal", "skewed")),
+        ("order", "skewed the other way"),
     ],
 )
 def test_a_claim_at_its_bound_is_decided_as_rarely_as_stated(statement: str, spread: str) -> None:
@@ -104,7 +111,7 @@ def test_a_claim_at_its_bound_is_decided_as_rarely_as_stated(statement: str, spr
 
 def test_the_largest_error_that_was_simulated_is_the_one_that_pages_name() -> None:
     shares = re.findall(r"^\| `.*` \| [\w -]+ \| ([\d.]+) % \|$", PAPERS_README.read_text(), re.MULTILINE)
-    assert len(shares) == 12
+    assert len(shares) == 15
     assert max(map(float, shares)) == pytest.approx(100 * WORST_SIMULATED)
 
 
@@ -224,6 +231,47 @@ def test_all_of_several_are_as_good_as_the_worst_and_any_of_them_as_the_best() -
         assert Rule().interval(joint, joint, 10) == (end, end, end)
         assert negated(joint) == Joint([Margin(-3.0), Margin(2.0), Margin(-5.0)], every=not every)
     assert negated(Margin(3.0, 0.5, 0.25, 7.0)) == Margin(-3.0, 0.5, -0.25, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("spare", "strict", "value", "most"),
+    [
+        # Untrue are the second and the fourth, of weights 2 and 1. Of the weights 1, 2, 3 and 4 the lightest three
+        # exceed 5, and reach 10 - 5 = 5 with the first three; two of them do not exceed 3, or reach 10 - 3 = 7.
+        *((5.0, False, 2, (3, 3)), (3.0, False, 0, (3, 4)), (2.5, False, -0.5, (2, 4))),
+        # To exceed 10 - 3 = 7 takes all four; to reach 3 takes two.
+        (3.0, True, 0, (2, 4)),
+        # All of them, and any of them.
+        *((0.0, False, -3, (1, 4)), (9.5, False, 6.5, (4, 1)), (10.0, True, 7, (4, 1))),
+        # Always true, and never.
+        *((10.0, False, 7, (4, 1)), (-0.5, False, -3.5, (1, 4))),
+    ],
+)
+def test_some_of_several_may_be_untrue(spare: float, strict: bool, value: float, most: tuple[int, int]) -> None:
+    margins = [Margin(3.0), Margin(-2.0), Margin(0.0), Margin(-5.0)]
+    weighed = Weighed(margins, [3.0, 2.0, 4.0, 1.0], spare, strict)
+    assert Rule().interval(weighed, weighed, 10) == pytest.approx((value,) * 3, abs=1e-12)
+    assert Rule().decide(weighed, 10) == (Verdict.HOLDS if value > 0 or (value == 0 and not strict) else Verdict.FAILS)
+    assert weighed.most == most
+    # What is not true is true the other way round, and as hard to misjudge.
+    reverse = negated(weighed)
+    assert isinstance(reverse, Weighed)
+    assert reverse.most == most[::-1]
+    assert Rule().decide(reverse, 10) != Rule().decide(weighed, 10)
+    assert Rule().interval(reverse, reverse, 10) == pytest.approx((-value,) * 3, abs=1e-12)
+
+
+def test_what_may_be_untrue_divides_the_error_by_what_has_to_be_misjudged() -> None:
+    """Of four, two may be untrue: three false ones, or two true ones, of which one has to be misjudged."""
+    margins = [Margin(value, 1.0) for value in (4.0, 3.0, 2.8, -2.8)]
+    weighed = Weighed(margins, [0.25] * 4, 0.5)
+    assert weighed.most == (3, 2)
+    # Student's with 9 degrees of freedom: 2.933 for a third of 2.5 %, 2.685 for half of it.
+    assert Rule().interval(weighed, weighed, 10) == pytest.approx((0.25, 0.0, 0.25))
+    assert Rule().interval(margins[0], weighed, 10) == pytest.approx((4, 4 - 2.93332, 4 + 2.68501), rel=1e-4)
+    both = Joint([weighed, Joint([margins[0]] * 2, every=False)], every=True)
+    # To hold, the harder of both counts; to fail, one of the two, or the other one.
+    assert Rule().interval(margins[0], both, 10) == pytest.approx((4, 4 - 2.93332, 4 + 2.93332), rel=1e-4)
 
 
 def test_a_part_is_decided_as_it_counts_in_the_whole() -> None:

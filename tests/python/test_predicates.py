@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import pytest
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.predicate import Domain, Evaluation, evaluate, look_up, parse, value
 from mptcplab.studies.papers.predicate.choice import Choice, Named, combined, extreme, transformed
+from mptcplab.studies.papers.predicate.correlations import RankCorrelation
 from mptcplab.studies.papers.predicate.evaluate import shown
 from mptcplab.study.decision import Joint, Margin, Rule
 from mptcplab.study.values import NotTestableError
@@ -548,6 +550,14 @@ def test_facts_are_the_comparisons_with_their_sides() -> None:
     assert (equal.left_value, equal.right_value, equal.held, equal.margin) == ("3.00", "4.00", False, -0.125)
 
 
+def test_the_spread_of_the_runs_has_no_interval() -> None:
+    """Before, it had one that was decided on up to 42 % of all claims exactly at their bound."""
+    (spread,) = evaluated("std(rate{cc=a}) >= 0.75").facts
+    assert (spread.left_value, spread.margin, spread.low, spread.high) == ("1.00", 0.25, 0.25, 0.25)
+    assert not spread.has_interval
+    assert evaluated("argmin_cc(std(rate{cc=*}), over=[a,b,d]) == 'a'").verdict == Verdict.HOLDS
+
+
 def test_extremes_of_the_runs_have_no_interval_and_a_mean_has_one() -> None:
     (extreme_one,) = evaluated("max(rate{cc=c}) > 4").facts
     assert (extreme_one.margin, extreme_one.low, extreme_one.high) == (5, 5, 5)
@@ -568,6 +578,103 @@ def test_extremes_of_the_runs_have_no_interval_and_a_mean_has_one() -> None:
 )
 def test_a_value_is_shown_with_three_digits_and_its_interval(given: object, expected: str) -> None:
     assert shown(given, 4) == expected
+
+
+# Correlations
+
+
+def test_a_rank_correlation_is_spearmans() -> None:
+    """Also where points, or their means, are tied."""
+    from scipy.stats import spearmanr
+
+    rng = np.random.Generator(np.random.PCG64(5))
+    for most in (3, 5, 100):
+        for _ in range(20):
+            x, y = rng.integers(0, most, (2, 7))
+            found = RankCorrelation(y[:, None] / 8, x / 4)
+            wanted = spearmanr(x, y)[0] if len(set(x)) > 1 and len(set(y)) > 1 else 0
+            assert found.found == pytest.approx(wanted)
+            for bound in (-0.7, 0.0, 0.6):
+                for below in (False, True):
+                    statement = found.beyond(bound, 1, below=below, strict=False)
+                    margin = bound - wanted if below else wanted - bound
+                    assert Rule().interval(statement, statement, 1) == pytest.approx((margin,) * 3)
+
+
+def ranked(text: str, values: Mapping[str, list[float]], rule: Rule | None = None) -> Evaluation:
+    points = [(name, x) for name, x in (("s", 1.0), ("t", 3.0), ("u", 4.0), ("v", 9.0)) if name in values]
+    return evaluate(parse(text), lambda _, keys: np.array(values[keys["sweep"]]), Domain((), points), None, rule)
+
+
+# Ten repetitions with means of 2, 5, 5.5 and 11.5 and a standard deviation of about 1.
+_NOISE = np.random.Generator(np.random.PCG64(7)).normal(size=(4, 10))
+_MEANS = np.array([[2.0], [5.0], [5.5], [11.5]])
+RISING = dict(zip("stuv", (_MEANS + _NOISE - _NOISE.mean(axis=1, keepdims=True)).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "margin", "low", "high", "verdict"),
+    [
+        # Only t and u, neighbours, may be the other way round: 1 - 12/60 = 0.8.
+        *(("{} >= 0.99", 0.01, -0.19, 0.01, "open"), ("{} >= 0.75", 0.25, 0.05, 0.25, "holds")),
+        *(("{} > 0.8", 0.2, 0, 0.2, "open"), ("{} >= 0.8", 0.2, 0, 0.2, "holds"), ("{} == 1", 0, -0.2, 0, "open")),
+        *(("0.99 <= {}", 0.01, -0.19, 0.01, "open"), ("{} < 0.79", -0.21, -0.21, -0.01, "fails")),
+        *(("{} <= -0.5", -1.5, -1.5, -1.3, "fails"), ("{} in [-1, 0.9]", -0.1, -0.1, 0.1, "open")),
+        *(("{} >= -1", 2, 1.8, 2, "holds"), ("{} > 1", 0, -0.2, 0, "fails"), ("{} != 1", 0, 0, 0.2, "open")),
+    ],
+)
+def test_a_rank_correlation_is_as_sure_as_the_order_of_its_points(
+    text: str, margin: float, low: float, high: float, verdict: str
+) -> None:
+    found = ranked(text.format("spearman_sweep(x{sweep=*})"), RISING)
+    (fact,) = found.facts
+    assert found.verdict == verdict
+    assert (fact.margin, fact.low, fact.high) == pytest.approx((margin, low, high), abs=2e-6)
+    assert "1.00" in (fact.left_value, fact.right_value)
+
+
+def test_what_is_computed_from_rank_correlations_has_no_interval() -> None:
+    for text in (
+        "-spearman_sweep(x{sweep=*}) <= -0.75",
+        "spearman_sweep(x{sweep=*}) <= spearman_sweep(2 * x{sweep=*})",
+    ):
+        found = ranked(text, RISING)
+        assert found.verdict == Verdict.HOLDS
+        assert not found.facts[0].has_interval
+
+
+def test_an_allowance_of_a_rank_correlation_is_one_of_its_means() -> None:
+    """Their difference of 9 is 0.9 of the larger one, 0.45 of a term of 20, and 0.45 of the larger mean of 20."""
+    apart = {"s": [1.0, 1], "v": [10.0, 10]}
+    assert ranked("spearman_sweep(x{sweep=*}) >= 0.9", apart, Rule(allowance=0.875)).verdict == Verdict.HOLDS
+    assert ranked("spearman_sweep(x{sweep=*}) >= 0.9", apart, Rule(allowance=0.9375)).verdict == Verdict.OPEN
+    far = "spearman_sweep(x{sweep=*} + 10) >= 0.9"
+    assert ranked(far, apart, Rule(allowance=0.4375)).verdict == Verdict.HOLDS
+    assert ranked(far, apart, Rule(allowance=0.46875)).verdict == Verdict.OPEN
+    difference = "spearman_sweep(x{sweep=*} - 20) >= 0.9"
+    assert ranked(difference, apart, Rule(allowance=0.46875)).verdict == Verdict.OPEN
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        # Deviations (-4, -1, -0.5, 5.5) and (-3.25, -1.25, -0.25, 4.75): 40.5 of the root of 47.75 and 34.75 * 47.5.
+        ("r2_sweep(x{sweep=*}) >= 0.5", 40.5**2 / 47.5 / 34.75),
+        ("corr_over_cc(x{cc=*}, y{cc=*}, over=[s,t,u,v]) <= 0.5", 40.5 / (47.5 * 34.75) ** 0.5),
+    ],
+)
+def test_the_interval_of_a_correlation_ends_at_1(text: str, own: float) -> None:
+    """Before, it went beyond."""
+    places = {"s": 1.0, "t": 3.0, "u": 4.0, "v": 9.0}
+
+    def looked_up(metric: str, keys: Mapping[str, str]) -> np.ndarray:
+        name = keys.get("sweep") or keys["cc"]
+        return np.array(RISING[name]) if metric == "x" else np.full(10, places[name])
+
+    (fact,) = evaluate(parse(text), looked_up, Domain((), tuple(places.items()))).facts
+    shown = re.fullmatch(r"(\S+) \((\S+) to 1.00\)", fact.left_value)
+    assert shown
+    assert (float(shown[1]), float(shown[2])) == (pytest.approx(own, abs=5e-4), pytest.approx(0.95, abs=0.05))
 
 
 # Allowances

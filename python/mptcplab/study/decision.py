@@ -7,7 +7,7 @@ transformation, J. R. Statist. Soc. B 54, 1992). The standard error and the skew
 
 What a statement claims of several margins at once is decided margin by margin. "All of them" holds if each does, and
 fails if one does at an error divided by their number; "any of them" is the reverse (intersection-union tests and
-Bonferroni's inequality). Neither asks for independence.
+Bonferroni's inequality). "All but some" is between both. None of them asks for independence.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ WORST_SIMULATED = 0.074
 # Few repetitions show less skewness than they have: ten of an exponential quantity about half.
 _HIDDEN_SKEWNESS = 2.0
 _LEAST = float(np.finfo(float).tiny)
+# Digits of sums of weights, which are of the order of 1.
+_DIGITS = 9
 
 
 class Tails(NamedTuple):
@@ -84,15 +86,61 @@ class Joint:
     every: bool
 
 
-Statement = Margin | Joint
+@dataclass(frozen=True)
+class Weighed:
+    """Several statements, of which some may be untrue: the weights of these reach at most `spare`.
+
+    Where `strict`, they stay below it. The margin is what they leave of `spare`, in the unit of the weights.
+    """
+
+    statements: Sequence[Statement]
+    weights: Sequence[float]
+    spare: float
+    strict: bool = False
+
+    def left(self, values: Sequence[float]) -> float:
+        """The margin where these are the margins of the statements."""
+        found = self.spare - sum(weight for weight, value in zip(self.weights, values, strict=True) if value < 0)
+        # Sums of weights in a different order differ in the last digits.
+        found = round(found, _DIGITS)
+        return -_LEAST if self.strict and found == 0 else found
+
+    @property
+    def most(self) -> Tails:
+        """The most statements of which one has to be misjudged before this one is, for it to hold or to fail.
+
+        Where this one is untrue, there are untrue ones that are together just too heavy, and it cannot hold unless one
+        of them is taken for true. They are the most where they are the lightest. The reverse applies where it is true.
+        """
+        whole = sum(self.weights)
+        return Tails(
+            self._reaching(self.spare, beyond=not self.strict), self._reaching(whole - self.spare, beyond=self.strict)
+        )
+
+    def _reaching(self, weight: float, *, beyond: bool) -> int:
+        """The largest number of statements that reach a weight, or go beyond it, and do not without any of them."""
+        sums, weight = np.round(np.cumsum(sorted(self.weights)), _DIGITS), round(weight, _DIGITS)
+        short = int((sums <= weight if beyond else sums < weight).sum())
+        return min(short + 1, max(1, len(self.weights)))
+
+
+Statement = Margin | Joint | Weighed
 
 
 def negated(statement: Statement) -> Statement:
     """The statement that is true where this one is not."""
     if isinstance(statement, Joint):
         return Joint([negated(one) for one in statement.statements], not statement.every)
+    if isinstance(statement, Weighed):
+        spare = sum(statement.weights) - statement.spare
+        return Weighed([negated(one) for one in statement.statements], statement.weights, spare, not statement.strict)
     # At equality one of both has to be true.
     return replace(statement, value=-statement.value or -_LEAST, skewness=-statement.skewness)
+
+
+def varies(statement: Statement) -> bool:
+    """Whether a margin in a statement has an error: other repetitions might give another one."""
+    return any(margin.error > 0 for margin in _margins(statement))
 
 
 def undefined(statement: Statement) -> bool:
@@ -112,7 +160,12 @@ def _parts(statement: Statement) -> Tails:
     """By how many each end's error has to be divided in every margin, so that the statement keeps its own."""
     if isinstance(statement, Margin):
         return Tails(1, 1)
+    if not statement.statements:
+        return Tails(1, 1)
     low, high = zip(*map(_parts, statement.statements), strict=True)
+    if isinstance(statement, Weighed):
+        most = statement.most
+        return Tails(most.low * max(low), most.high * max(high))
     return Tails(max(low), sum(high)) if statement.every else Tails(sum(low), max(high))
 
 
@@ -121,6 +174,9 @@ def _interval(statement: Statement, repetitions: int, tails: Tails, allowance: f
         join = min if statement.every else max
         found = [_interval(one, repetitions, tails, allowance) for one in statement.statements]
         return Interval(*map(join, zip(*found, strict=True)))
+    if isinstance(statement, Weighed):
+        found = [_interval(one, repetitions, tails, allowance) for one in statement.statements]
+        return Interval(*(statement.left([one[end] for one in found]) for end in range(3)))
     if not np.isfinite(statement.value):
         return Interval(statement.value, statement.value, statement.value)
     low, high = _ends(repetitions, tails, statement.skewness)

@@ -19,8 +19,9 @@ from lark import Token, Tree
 
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.predicate.choice import Choice, Named, combined, extreme, transformed
+from mptcplab.studies.papers.predicate.correlations import Correlation, RankCorrelation
 from mptcplab.studies.papers.predicate.repetition import Names, each, items, text_of
-from mptcplab.study.decision import Joint, Margin, Rule, Statement, estimated, negated, undefined
+from mptcplab.study.decision import Joint, Margin, Rule, Statement, estimated, negated, undefined, varies
 from mptcplab.study.statistics import RESAMPLES, resamples
 from mptcplab.study.values import NotTestableError
 from mptcplab.study.verdict import Verdict
@@ -80,15 +81,18 @@ class Fact:
     low: float | None
     high: float | None
     repetitions: int
+    # Whether other repetitions might give another margin.
+    varies: bool = False
 
     @property
     def has_interval(self) -> bool:
-        """Whether the interval has a width.
+        """Whether the comparison is decided with an interval.
 
-        It has none for the smallest or largest value of the runs that were made, and for a value that is the same in
-        all of them.
+        What is said of the runs that were made has none: their smallest or largest value, their standard deviation,
+        and what is computed from rank correlations. Nor has a margin that is the same in all of them. The interval of a
+        rank correlation may have no width: it is the same for all orders of the points that the repetitions leave.
         """
-        return self.low != self.high
+        return self.varies or self.low != self.high
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,8 @@ class _Compared:
         margin, low, high = found if math.isfinite(found.value) else (None, None, None)
         left, right = (shown(value, repetitions) for value in self.values)
         held = found.value >= 0
-        return Fact(self.left, self.operator, self.right, left, right, held, margin, low, high, repetitions)
+        sides = self.left, self.operator, self.right, left, right
+        return Fact(*sides, held, margin, low, high, repetitions, varies(self.statement))
 
 
 def look_up(tree: Tree[Token], lookup: Lookup, domain: Domain) -> None:
@@ -258,6 +263,9 @@ class _Evaluator:
                 pairs = ((part, outside) if side is inside else (inside, part) for part in side.parts)
                 every = side.largest == all_of_largest
                 return Joint([self._at_least(*pair, strict=strict) for pair in pairs], every)
+        for side, bound in ((inside, outside), (outside, inside)):
+            if isinstance(side, RankCorrelation) and np.ndim(bound) == 0:
+                return side.beyond(float(bound), self.count, below=side is outside, strict=strict)
         return Margin.between(inside, outside, self.count, strict=strict, terms=self.terms)
 
     def _between(self, value: Any, low: Any, high: Any) -> Statement:
@@ -327,7 +335,7 @@ class _Evaluator:
         over: Sequence[str] = ()
         if arguments[-1].data == "over":
             over = items(arguments.pop().children[0])
-        if name in {*_STATISTICS, *_EXTREMES} and len(arguments) == 1:
+        if name in {*_STATISTICS, *_EXACT} and len(arguments) == 1:
             return self._over_repetitions(name, arguments[0], names)
         if name in ("min", "max"):
             return extreme([self.of(argument, names) for argument in arguments], largest=name == "max")
@@ -337,7 +345,8 @@ class _Evaluator:
         if name == "log":
             return transformed(np.log, self.of(arguments[0], names))
         if name == "corr_over_cc":
-            return _correlation(*(self._table(a, "*cc", over or self.domain.algorithms, names) for a in arguments))
+            tables = (self._table(a, "*cc", over or self.domain.algorithms, names) for a in arguments)
+            return Correlation.between(*tables)
         if name.endswith("_cc"):
             table = self._table(arguments[0], "*cc", over, names)
             largest = name.endswith("max_cc")
@@ -358,9 +367,10 @@ class _Evaluator:
             return read[-1]
 
         found = each(node, values, names)
-        if name in _EXTREMES:
-            # The extreme of the runs that were made, of which resamples say nothing about others.
-            return np.full(self._width, _EXTREMES[name](found))
+        if name in _EXACT:
+            # Resamples say nothing about the extremes of other runs than those that were made, and too little about
+            # their standard deviation: few repetitions rarely show the values on which it depends most.
+            return np.full(self._width, _EXACT[name](found))
         return _STATISTICS[name](found[resamples(len(found))[: self.rows]])
 
     def _in_common(self, node: Tree[Token], names: Names) -> int:
@@ -400,15 +410,16 @@ class _Evaluator:
         columns = [self.of(node, {**names, name: binding}) for binding in bindings]
         return np.stack([np.broadcast_to(np.asarray(column, dtype=float), self._width) for column in columns])
 
-    def _over_sweep(self, name: str, node: Tree[Token], names: Names) -> np.ndarray:
+    def _over_sweep(self, name: str, node: Tree[Token], names: Names) -> Any:
         table = self._table(node, "*sweep", [label for label, _ in self.domain.points], names)
         x = np.array([x for _, x in self.domain.points])
         if name == "mean_sweep":
             found: np.ndarray = table.mean(axis=0)
             return found
         if name == "spearman_sweep":
-            return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), self._width, axis=1))
-        return _correlation(table, np.repeat(x[:, None], self._width, axis=1)) ** 2
+            sizes = (self._size(node, {**names, "*sweep": label}) for label, _ in self.domain.points)
+            return RankCorrelation(table, tuple(x), max(sizes, default=0.0) if self.sized else 0.0)
+        return Correlation.between(table, np.repeat(x[:, None], self._width, axis=1)).squared
 
 
 def _item(word: str) -> Item:
@@ -418,27 +429,12 @@ def _item(word: str) -> Item:
         return word
 
 
-_EXTREMES = {"min": np.min, "max": np.max}
+# About the runs that were made, without an interval.
+_EXACT: dict[str, Callable[[np.ndarray], float]] = {"min": np.min, "max": np.max, "std": lambda one: one.std(ddof=1)}
 _STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": lambda table: table.mean(axis=1),
     "median": lambda table: np.median(table, axis=1),
-    "std": lambda table: table.std(axis=1, ddof=1),
 }
-
-
-def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Pearson's correlation along the first axis, column by column; 0 where a side does not vary."""
-    a, b = one - one.mean(axis=0), other - other.mean(axis=0)
-    spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
-    found: np.ndarray = np.divide((a * b).sum(axis=0), spread, out=np.zeros_like(spread), where=spread != 0)
-    return found
-
-
-def _ranks(table: np.ndarray) -> np.ndarray:
-    from scipy.stats import rankdata
-
-    found: np.ndarray = rankdata(table, axis=0)
-    return found
 
 
 def _bound(name: str, item: Item) -> dict[str, str]:
@@ -469,7 +465,8 @@ def shown(value: Any, repetitions: int) -> str:
     array = np.asarray(value, dtype=float)
     if array.ndim == 0:
         return _number(float(array))
-    own, low, high = estimated(array, repetitions)
+    found = value.estimated(repetitions) if isinstance(value, Correlation) else estimated(array, repetitions)
+    own, low, high = found
     return (
         _number(own)
         if not math.isfinite(own) or math.isclose(low, high)
