@@ -17,7 +17,7 @@ from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers import accept, catalog
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import QUICK_ALLOWANCE, Planner
-from mptcplab.studies.papers.predicate import Domain, Fact
+from mptcplab.studies.papers.predicate import Domain, Fact, evaluate, parse
 from mptcplab.studies.papers.reasons import formatted, read_reason
 from mptcplab.studies.papers.report import verdicts
 from mptcplab.studies.papers.report.page import index_page, reason
@@ -341,6 +341,28 @@ def test_a_claim_about_extremes_of_the_runs_cannot_be_decided_by_chance(tmp_path
     assert "This leaves out 2 claims without an interval, about the smallest or largest value" in text
     assert verdicts.comparison(extreme).endswith("true, margin 0.005 in these runs, without an interval")
     assert verdicts.comparison(mean).endswith("true, margin 0.1 (0.02 to 0.17)")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_rank_correlation_that_varies_may_be_decided_by_chance(tmp_path: Path, shared: bool) -> None:
+    """Before, one whose order is clear counted among those about extremes: its interval has no width."""
+    means = {"p": 10.0, "q": 20.0, "r": 30.0}
+    # Where all points share the noise, their differences are the same in all repetitions.
+    noise = {point: np.array([0.5, -0.25, 0.75, -1.0]) * (1 if shared else place) for place, point in enumerate(means)}
+    found = evaluate(
+        parse("spearman_sweep(mean(ftt{sweep=*})) >= 0.75"),
+        lambda _, keys: means[keys["sweep"]] + noise[keys["sweep"]],
+        Domain((), [("p", 1.0), ("q", 2.0), ("r", 4.0)]),
+    )
+    (fact,) = found.facts
+    assert (found.verdict, fact.left_value, fact.margin, fact.low, fact.high) == ("holds", "1.00", 0.25, 0.25, 0.25)
+    judged = JudgedClaim(LIBRARY.papers["kushwah2024"].claims[0], (Finding("", found.verdict, found.facts, "", 4),))
+    planner = Planner(LIBRARY, "sim", quick=False)
+    one = Reproduction(LIBRARY.papers["kushwah2024"], (), (judged,), planner, Store(tmp_path), Outcome())
+    assert verdicts.expected_errors([one])[:8] == ("" if shared else "1 claims")
+    assert verdicts.margin(fact) == (
+        ", margin 0.25 in these runs, without an interval" if shared else ", margin 0.25 (0.25 to 0.25)"
+    )
 
 
 def test_an_interval_without_an_end_is_valid_json(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def named(found: Sequence[Reproduction], name: str) -> str:
 def expected_errors(found: Sequence[Reproduction]) -> str:
     """The verdicts that may be false by chance, in a sentence; nothing where no verdict rests on repetitions.
 
-    A claim without any interval is none of them: it is decided by the runs that were made, whatever others would give.
+    A claim without any interval is none of them: it is about the runs that were made, whatever others would give.
     """
     judged = [finding for one in found for claim in one.claims for finding in claim.findings[:1]]
     repeated = [one for one in judged if one.repetitions > 1 and one.verdict != Verdict.NOT_TESTABLE]
@@ -101,8 +101,8 @@ def expected_errors(found: Sequence[Reproduction]) -> str:
     if not random:
         return ""
     left_out = (
-        f" This leaves out {counted(exact, 'claim')} without an interval, about the smallest or largest value of the "
-        "runs that were made, or about values that are the same in all of them."
+        f" This leaves out {counted(exact, 'claim')} without an interval, about the smallest or largest value or the "
+        "standard deviation of the runs that were made, or about values that are the same in all of them."
     )
     return (
         f"{random} claims were judged by repetitions. If each of them lay exactly at its bound, about "
