@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mptcplab.studies.papers import catalog
+from mptcplab.studies.papers.planner import Planner
 from mptcplab.studies.papers.predicate import Domain, evaluate, parse
 from mptcplab.study import statistics
 from mptcplab.study.decision import (
@@ -33,6 +35,7 @@ TRIALS = 500
 AT_MOST = ERROR + 3 * (ERROR * (1 - ERROR) / TRIALS) ** 0.5
 
 PAPERS_README = Path(__file__).parents[2] / "papers" / "README.md"
+REVIEWERS = Path(__file__).parents[2] / "docs" / "reviewers.md"
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 # Spreads around 0, with a standard deviation of 1 (heavy-tailed: Student's t with 3 degrees of freedom).
@@ -58,6 +61,11 @@ STATEMENTS: dict[str, tuple[str, dict[str, float]]] = {
 }
 
 
+# Fewer for claims of many comparisons, so that they take seconds.
+TRIALS_OF_MANY = 200
+SIX_LOOKS = (5, 10, 15, 20, 25, 30)
+
+
 def decided(text: str, means: Mapping[str, float], draw: Draw, rule: Rule = RULE) -> float:
     """Part of the trials in which the procedure decides, at whichever look."""
     rng = np.random.Generator(np.random.PCG64(11))
@@ -71,6 +79,18 @@ def decided(text: str, means: Mapping[str, float], draw: Draw, rule: Rule = RULE
         verdicts = (evaluate(tree, _first(values, n), domain, 0.1, rule).verdict for n in LOOKS)
         count += any(verdict != Verdict.OPEN for verdict in verdicts)
     return count / TRIALS
+
+
+def decided_of_several(number: int, draw: Draw, looks: tuple[int, ...], trials: int) -> float:
+    """The same for means that are all at their bounds, equally spread and independent: wrong failures add up."""
+    names = [f"k{i}" for i in range(number)]
+    tree = parse(f"all(k in [{','.join(names)}]: mean(x{{cc=$k}}) <= 6)")
+    rng, domain, count = np.random.Generator(np.random.PCG64(11)), Domain(tuple(names), ()), 0
+    for _ in range(trials):
+        values = dict(zip(names, 6 + draw(rng, (number, looks[-1])), strict=True))
+        verdicts = (evaluate(tree, _first(values, n), domain, None, Rule(looks=len(looks))).verdict for n in looks)
+        count += any(verdict != Verdict.OPEN for verdict in verdicts)
+    return count / trials
 
 
 def _first(values: Mapping[str, np.ndarray], n: int) -> Callable[[str, Mapping[str, str]], np.ndarray]:
@@ -109,10 +129,41 @@ def test_a_claim_at_its_bound_is_decided_as_rarely_as_stated(statement: str, spr
     assert f"| `{text}` | {spread} | {100 * share:.1f} % |" in PAPERS_README.read_text()
 
 
+@pytest.mark.parametrize(
+    ("number", "looks", "spread", "keeps"),
+    [
+        *((12, LOOKS, "normal", True), (12, LOOKS, "skewed the other way", False)),
+        *((36, LOOKS, "normal", True), (36, LOOKS, "skewed the other way", False)),
+        *((1, SIX_LOOKS, "normal", True), (1, SIX_LOOKS, "skewed", True), (1, SIX_LOOKS, "skewed the other way", True)),
+        *((3, SIX_LOOKS, "normal", True), (3, SIX_LOOKS, "skewed the other way", False)),
+    ],
+)
+def test_several_skewed_quantities_at_their_bounds_are_decided_as_often_as_documented(
+    number: int, looks: tuple[int, ...], spread: str, keeps: bool
+) -> None:
+    """The papers' claims have up to 36 comparisons, and up to six looks."""
+    trials = TRIALS if number <= 3 else TRIALS_OF_MANY
+    share = decided_of_several(number, SPREADS[spread], looks, trials)
+    assert (share <= ERROR + 3 * (ERROR * (1 - ERROR) / trials) ** 0.5) == keeps
+    at = f"{', '.join(map(str, looks[:-1]))} and {looks[-1]}"
+    assert f"| {number} | {at} | {spread} | {100 * share:.1f} % |" in PAPERS_README.read_text()
+
+
 def test_the_largest_error_that_was_simulated_is_the_one_that_pages_name() -> None:
-    shares = re.findall(r"^\| `.*` \| [\w -]+ \| ([\d.]+) % \|$", PAPERS_README.read_text(), re.MULTILINE)
-    assert len(shares) == 15
+    shares = re.findall(r"^\| .* \| [\w -]+ \| ([\d.]+) % \|$", PAPERS_README.read_text(), re.MULTILINE)
+    assert len(shares) == 15 + 9
     assert max(map(float, shares)) == pytest.approx(100 * WORST_SIMULATED)
+    assert f"({100 * WORST_SIMULATED:g} % in the worst simulated case" in REVIEWERS.read_text()
+
+
+def test_the_looks_are_those_that_the_documentation_names() -> None:
+    library = catalog.load()
+    planner = Planner(library, "sim", quick=False)
+    found = {(one.repetitions, planner.rule({one.id}).looks) for one in library.experiments.values()}
+    assert found == {(5, len(SIX_LOOKS)), (10, len(LOOKS)), (15, 2)}
+    assert "(10, 20 and 30; of some experiments 15 and 30, or 5, 10, 15, 20, 25 and 30)" in " ".join(
+        PAPERS_README.read_text().split()
+    )
 
 
 def test_looking_again_without_paying_for_it_decides_too_often() -> None:

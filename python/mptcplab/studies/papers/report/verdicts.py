@@ -15,7 +15,7 @@ from mptcplab.studies.papers.predicate import Fact
 from mptcplab.studies.papers.report.evidence import Evidence, evidence
 from mptcplab.studies.papers.reproduce import Reproduction
 from mptcplab.studies.papers.sensitivity import Answer
-from mptcplab.study.decision import ERROR, WORST_SIMULATED
+from mptcplab.study.decision import ERROR, WORST_CASE, WORST_SIMULATED
 from mptcplab.study.page import csv_text
 from mptcplab.study.verdict import Finding, Verdict
 from mptcplab.text import Table, counted
@@ -107,8 +107,8 @@ def expected_errors(found: Sequence[Reproduction]) -> str:
     return (
         f"{random} claims were judged by repetitions. If each of them lay exactly at its bound, about "
         f"{100 * ERROR:g} % of them, {ERROR * random:.1f} claims, would be decided in spite of that, counted over all "
-        f"looks ({100 * WORST_SIMULATED:g} % in the worst of the cases simulated); the farther a claim is "
-        "from its bound, the less likely a false verdict is."
+        f"looks ({100 * WORST_SIMULATED:g} % in the worst of the cases simulated, {WORST_CASE}); the farther a claim "
+        "is from its bound, the less likely a false verdict is."
     ) + (left_out if exact else "")
 
 
