@@ -31,9 +31,11 @@ def _over_ideal(window: Window, compute: Compute) -> pl.DataFrame:
 
 @metric("ratio", "Goodput over fair share", "", ("flow",))
 def ratio_to_ideal(window: Window) -> pl.DataFrame:
-    """Goodput over the connection's max-min fair share in raw link rate; full MPTCP frames cannot exceed 0.943.
+    """Goodput over the connection's max-min fair share in raw link rate.
 
-    Both are averages over the connection's own window.
+    Both are averages over the connection's own window. With full packets on Ethernet, a connection that gets exactly
+    its share on the wire reaches 0.943 (MPTCP) or 0.956 (TCP). More means that it takes more than its share, or that
+    data that waited out of order at the end of the warm-up was delivered afterwards; see `ratio_wire`.
     """
     return _over_ideal(window, goodput)
 

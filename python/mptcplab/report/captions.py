@@ -9,22 +9,48 @@ from mptcplab.plots.over_time import PAYLOAD
 from mptcplab.report.tables import HEADS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from mptcplab.report.parameters import Parameters
     from mptcplab.report.series import RunPlots
     from mptcplab.text import Table
+    from mptcplab.trace.topology import Topology
+
+# Transports as a reader knows them.
+_TRANSPORTS = {"mptcp": "MPTCP", "tcp": "TCP", "cmt-sctp": "SCTP"}
 
 
-def of_table(table: Table) -> str:
-    """What the cells of the table of results are."""
+def of_table(table: Table, topologies: Collection[Topology]) -> str:
+    """What the cells of the table of results are; the topologies are those of the runs."""
     parts = []
     if any("±" in cell for row in table.rows for cell in row):
         parts.append("Mean over the repetitions ± half of its 95 % confidence interval (Student's t).")
     if any(name == HEADS["ratio"] for name, _ in table.head):
         parts.append(
-            "“Fraction of fair share” is goodput divided by the connection's max-min fair share of the raw link rate; "
-            "headers alone keep it below 0.943."
+            "“Fraction of fair share” is goodput divided by the connection's max-min fair share of the raw link rate. "
+            f"A connection that gets exactly its share on the wire reaches {_payload_shares(topologies)}; the rest is "
+            f"headers. {_more_than_that(topologies)}"
         )
     return " ".join(parts)
+
+
+def _payload_shares(topologies: Collection[Topology]) -> str:
+    """The payload's part of full packets, by transport where there are several."""
+    found: dict[str, set[str]] = {}
+    for topology in topologies:
+        for flow in topology.connections:
+            links = {name for path in flow.paths for name in path}
+            frames = {flow.frame_bytes + topology.links[name].overhead_bytes for name in links}
+            found.setdefault(flow.transport, set()).update(f"{flow.mss_bytes / frame:.3f}" for frame in frames)
+    texts = {name: " to ".join(sorted({min(shares), max(shares)})) for name, shares in found.items()}
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return " or ".join(f"{texts[name]} ({shown})" for name, shown in _TRANSPORTS.items() if name in texts)
+
+
+def _more_than_that(topologies: Collection[Topology]) -> str:
+    late = ", or data that waited out of order at the end of the warm-up was delivered afterwards"
+    return "If it has more, it takes more than its share" + (late if any(t.warmup_ns for t in topologies) else "") + "."
 
 
 def of_bars(goodput: GoodputData) -> str:

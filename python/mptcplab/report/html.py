@@ -70,7 +70,7 @@ def render(
         **_about_sweep(trace),
         **_about_network(trace),
         "headline": headline,
-        "about_table": captions.of_table(headline),
+        "about_table": captions.of_table(headline, {id(one): one for one in trace.topologies.values()}.values()),
         "all_metrics": tables.all_metrics(trace, summary),
         "warnings": [*headline.notes, *plots.notes, *samples.notes],
         "comparison": tables.engine_comparison(trace),
