@@ -146,9 +146,7 @@ def new(
     text = templates.scenario(
         title=text_of("title", title, "Two paths, one lossy?"),
         rates=listed,
-        delays=[f"{10 * number} ms" for number, _ in enumerate(listed, 1)]
-        if delays is None
-        else _parts(delays, "delays", "10 ms, 20 ms"),
+        delays=templates.default_delays(len(listed)) if delays is None else _parts(delays, "delays", "10 ms, 20 ms"),
         losses=_parts(losses, "losses", "0.1 %, 1 %"),
         queue=text_of("queue", queue, "1 BDP"),
         cc=named(cc)[0],

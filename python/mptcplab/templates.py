@@ -112,6 +112,15 @@ def scenario(
     return "\n".join(parts)
 
 
+def default_delays(paths: int) -> list[str]:
+    """The one-way delays of so many paths where none are given.
+
+    >>> default_delays(3)
+    ['10 ms', '20 ms', '30 ms']
+    """
+    return [f"{10 * number} ms" for number in range(1, paths + 1)]
+
+
 def of_arguments(message: str) -> str:
     """An error about the text as one about the arguments from which it was made, each told once.
 

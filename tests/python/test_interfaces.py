@@ -454,16 +454,52 @@ def test_a_new_scenario_is_commented_and_runs(tmp_path: Path) -> None:
 
 
 def test_a_new_scenario_from_answers(tmp_path: Path) -> None:
-    answers = "Mine\n7 Mbit/s\n3 ms\n\nlia\n1\n20 s\nasked.toml\n"
+    answers = "7 Mbit/s\nMine\n3 ms\n\n40 packets\nlia\n1\n20 s\n4 s\n6\nasked.toml\n"
     done = lab("new", "--ask", cwd=tmp_path, text=answers)
     assert done.returncode == 0, done.stderr
     keys = mptcplab.Scenario.from_file(tmp_path / "asked.toml").to_dict()
     assert (keys["title"], keys["links"]["path1"]["delay"], keys["flows"]["tcp"]["count"]) == ("Mine", "3 ms", 1)
+    assert keys["links"]["path1"]["queue"] == "40 packets"
+    assert (keys["duration"], keys["warmup"], keys["repetitions"]) == ("20 s", "4 s", 6)
+
+
+@pytest.mark.parametrize(
+    ("rates", "title", "delays"),
+    [
+        ("8 Mbit/s", "One path", ["10 ms"]),
+        ("8 Mbit/s, 4 Mbit/s, 2 Mbit/s", "3 paths", ["10 ms", "20 ms", "30 ms"]),
+    ],
+)
+def test_the_defaults_of_questions_fit_the_rates(rates: str, title: str, delays: list[str], tmp_path: Path) -> None:
+    """One rate was an error, "more delays than rates", and three were "Two paths", the third with 20 ms."""
+    done = lab("new", "--ask", cwd=tmp_path, text=rates + "\n" * 11)
+    assert done.returncode == 0, done.stderr
+    keys = mptcplab.Scenario.from_file(tmp_path / "scenario.toml").to_dict()
+    assert keys["title"] == title
+    assert [link["delay"] for link in keys["links"].values()] == delays
+
+
+def test_the_default_of_the_warm_up_is_shorter_than_the_run(tmp_path: Path) -> None:
+    """A length of 10 s was an error, because the warm-up of 10 s was not asked for."""
+    done = lab("new", "--ask", cwd=tmp_path, text="\n" * 7 + "10 s\n" + "\n" * 3)
+    assert done.returncode == 0, done.stderr
+    keys = mptcplab.Scenario.from_file(tmp_path / "scenario.toml").to_dict()
+    assert (keys["duration"], keys["warmup"]) == ("10 s", "2 s")
+
+
+def test_what_an_option_gives_is_not_asked_for(tmp_path: Path) -> None:
+    given = ("--rates", "7 Mbit/s", "--queue", "30 packets", "--reps", "4")
+    done = lab("new", "mine.toml", "--ask", *given, cwd=tmp_path, text="\n" * 7)
+    assert done.returncode == 0, done.stderr
+    assert "Algorithms to compare" in done.stderr
+    assert not any(question in done.stderr for question in ("Rates", "queue", "Repetitions", "File"))
+    keys = mptcplab.Scenario.from_file(tmp_path / "mine.toml").to_dict()
+    assert (keys["links"]["path1"]["queue"], keys["repetitions"]) == ("30 packets", 4)
 
 
 def test_the_end_of_the_input_before_the_last_answer_is_no_interrupt(tmp_path: Path) -> None:
     """It was told as "interrupted", with exit code 130."""
-    for answers in ("", "Mine\n7 Mbit/s\n"):
+    for answers in ("", "7 Mbit/s\nMine\n"):
         done = lab("new", "--ask", cwd=tmp_path, text=answers)
         assert done.returncode == 2
         assert "\nerror: the input ended before all questions were answered\n\nhint: " in done.stderr

@@ -6,8 +6,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +17,7 @@ from mptcplab.cli import options
 from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json, print_paths
 from mptcplab.errors import MptcplabError, OutputError, with_hint
+from mptcplab.ranges import UNITS, quantity
 
 
 def schema() -> None:
@@ -112,6 +114,7 @@ def walk(
 
 
 def new(
+    context: typer.Context,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -155,19 +158,24 @@ def new(
     The file has comments. One MPTCP connection has a subflow on every path; TCP flows beside it are on the first path.
     """
     from mptcplab import api
+    from mptcplab.templates import default_delays
 
     if ask:
         with _until_the_end_of_input():
-            title = typer.prompt("Title", default=title or _of_paths(rates), err=True)
-            rates = typer.prompt("Rates of the paths", default=rates, err=True)
-            delays = typer.prompt("Their one-way delays", default=delays or "10 ms, 20 ms", err=True)
-            losses = typer.prompt(
-                "Their random losses (none: leave empty)", default=losses, show_default=False, err=True
+            unknown = _Questions(context)
+            rates = unknown.text("rates", "Rates of the paths", rates)
+            title = unknown.text("title", "Title", title or _of_paths(rates))
+            delays = unknown.text(
+                "delays", "Their one-way delays", delays or ", ".join(default_delays(_number_of(rates)))
             )
-            cc = typer.prompt("Algorithms to compare", default=cc, err=True)
-            tcp = typer.prompt("TCP flows on the first path", default=tcp, type=int, err=True)
-            duration = typer.prompt("Length of a run", default=duration, err=True)
-            file = file or Path(typer.prompt("File", default="scenario.toml", err=True))
+            losses = unknown.text("losses", "Their random losses (none: leave empty)", losses)
+            queue = unknown.text("queue", "The queue of every path", queue)
+            cc = unknown.text("cc", "Algorithms to compare", cc)
+            tcp = unknown.number("tcp", "TCP flows on the first path", tcp)
+            duration = unknown.text("duration", "Length of a run", duration)
+            warmup = unknown.text("warmup", "Time at the start that metrics ignore", _within(warmup, duration))
+            reps = unknown.number("reps", "Repetitions", reps)
+            file = Path(unknown.text("file", "File", str(file or "scenario.toml")))
     made = api.new(
         title=title or _of_paths(rates),
         rates=rates,
@@ -192,6 +200,27 @@ def new(
     print_paths("written", [file], label="wrote", as_json=as_json)
     if not as_json:
         terminal.note(f"next:  mptcplab run {shlex.quote(str(file))}")
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """Questions for the values that the command line does not give."""
+
+    context: typer.Context
+
+    def text(self, parameter: str, question: str, default: str) -> str:
+        """The answer, or the default if the command line gives it."""
+        return str(self._answer(parameter, question, default, str))
+
+    def number(self, parameter: str, question: str, default: int) -> int:
+        """The same for a number; other answers are asked for again."""
+        return int(self._answer(parameter, question, default, int))
+
+    def _answer(self, parameter: str, question: str, default: str | int, kind: type) -> Any:
+        source = self.context.get_parameter_source(parameter)
+        if source is not None and source.name == "COMMANDLINE":
+            return default
+        return typer.prompt(question, default=default, type=kind, show_default=default != "", err=True)
 
 
 @contextmanager
@@ -233,5 +262,25 @@ def _of_paths(rates: str) -> str:
     >>> _of_paths("10 Mbit/s, 5 Mbit/s"), _of_paths("1 Mbit/s"), _of_paths("1 Mbit/s,2 Mbit/s,3 Mbit/s")
     ('Two paths', 'One path', '3 paths')
     """
-    paths = sum(bool(rate.strip()) for rate in rates.split(","))
+    paths = _number_of(rates)
     return {1: "One path", 2: "Two paths"}.get(paths, f"{paths} paths")
+
+
+def _number_of(rates: str) -> int:
+    return sum(bool(rate.strip()) for rate in rates.split(","))
+
+
+def _within(warmup: str, duration: str) -> str:
+    """A warm-up that is shorter than the run: this one, or a fifth of a run that is not longer.
+
+    >>> _within("10 s", "60 s"), _within("10 s", "10 s"), _within("10 s", "500 ms")
+    ('10 s', '2 s', '100 ms')
+    """
+    known = [quantity(text) for text in (warmup, duration)]
+    if any(found is None or UNITS[found[1]][0] != "time" for found in known):
+        # The scenario's check names what is no time.
+        return warmup
+    (ignored, unit), (lasts, of_run) = (found for found in known if found is not None)
+    if ignored * UNITS[unit][1] < lasts * UNITS[of_run][1]:
+        return warmup
+    return f"{lasts / 5:g} {of_run}"
