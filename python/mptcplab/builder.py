@@ -21,8 +21,6 @@ from mptcplab.scratch import Scratch
 from mptcplab.settings import Setting, toml_key, toml_value
 
 _HINT = "the path of a file, a mptcplab.Scenario, or a dictionary of its keys"
-# Keys whose values are names of files beside the scenario.
-_FILES = ("schedule_file", "trace")
 # Tables that a file writes as sections, one for each of their entries.
 _SECTIONS = ("links", "flows")
 
@@ -213,7 +211,7 @@ def source(scenario: ScenarioArg) -> Iterator[str]:
     with Scratch("scenario") as directory:
         path = Path(directory) / f"{_stem(scenario.name)}.toml"
         path.write_text(scenario.to_toml(), encoding="utf-8")
-        for name in _files(_parsed(scenario)):
+        for name in files.named_files(_parsed(scenario)):
             # `{rep}` stands for the number of the repetition.
             for found in scenario.directory.glob(name.replace("{rep}", "*")) if name and name[0] != "/" else ():
                 place = path.parent / found.relative_to(scenario.directory)
@@ -262,16 +260,6 @@ def _parsed(scenario: Scenario) -> dict[str, Any]:
 
 def _stem(name: str) -> str:
     return name if name and not set(name) & set("/\\\0") else "scenario"
-
-
-def _files(keys: Any) -> Iterator[str]:
-    """The files that a scenario names."""
-    if isinstance(keys, Mapping):
-        for key, value in keys.items():
-            if key in _FILES:
-                yield from ([value] if isinstance(value, str) else [one for one in value if isinstance(one, str)])
-            else:
-                yield from _files(value)
 
 
 def _copied(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any
@@ -18,6 +18,8 @@ from mptcplab.settings import Setting, overriding, toml_value
 
 # The values of one key: a range ("0.01 %..5 % log 7"), a list with commas, or a list of values.
 Values = str | Iterable[Setting]
+# Keys whose values are names of files beside the scenario.
+_FILES = ("schedule_file", "trace")
 # Keys of flows whose value is a list, so that a list of values has no meaning, with such a value.
 _LISTS = {"path": '["LINK", "LINK"]', "paths": '[["LINK", "LINK"], ["LINK"]]'}
 
@@ -139,6 +141,20 @@ def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> 
         raise MptcplabError(with_hint(f"not overrides: {overrides!r}", 'mptcplab.Overrides(cc=("lia",))'))
     found: dict[str, Any] = json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
     return found
+
+
+def named_files(keys: Any) -> Iterator[str]:
+    """The files that a scenario names beside itself, as it names them; `keys` are those of a parsed scenario.
+
+    >>> list(named_files({"links": {"wifi": {"schedule_file": "walk/wifi-{rep}.csv", "loss": "1 %"}}}))
+    ['walk/wifi-{rep}.csv']
+    """
+    if isinstance(keys, Mapping):
+        for key, value in keys.items():
+            if key in _FILES:
+                yield from ([value] if isinstance(value, str) else [one for one in value if isinstance(one, str)])
+            else:
+                yield from named_files(value)
 
 
 def resolved_runs(scenario: str | PathLike[str], overrides: Overrides | None = None) -> list[dict[str, Any]]:

@@ -57,6 +57,22 @@ def test_the_command_prints_a_file(tmp_path: Path) -> None:
     assert lab("scenarios", DEMO, cwd=tmp_path).stdout == (ROOT / f"scenarios/{DEMO}.toml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "folder", "files"),
+    [
+        ("wifi-walk", "scenarios", "traces/walk/wifi-{rep}.csv, traces/walk/cellular-{rep}.csv"),
+        ("zuhairi2022/moving", "papers/zuhairi2022", "walk/wifi-{rep}.csv, walk/cellular-{rep}.csv"),
+    ],
+)
+def test_the_command_says_which_files_a_copy_needs(name: str, folder: str, files: str, tmp_path: Path) -> None:
+    """A copy, the way to a scenario of one's own, could not be run, and nothing said where its files are."""
+    done = lab("scenarios", name, cwd=tmp_path)
+    assert done.stderr == (
+        f"note: it names these files, which a copy needs beside it: {files}\nfrom: {ROOT / folder}\n"
+    )
+    assert lab("scenarios", DEMO, cwd=tmp_path).stderr == ""
+
+
 def test_an_unknown_name_is_an_error_with_the_closest() -> None:
     with pytest.raises(
         mptcplab.ScenarioError, match=r"no such scenario: 'dolia-scenario'\n\nhint: did you mean 'dolia"

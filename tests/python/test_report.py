@@ -372,6 +372,28 @@ def test_the_caption_says_what_each_transport_reaches_at_its_fair_share_and_when
         assert "If it has more, it takes more than its share, or data that waited out of order" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("wifi-walk", "traces/walk/wifi-{rep}.csv, traces/walk/cellular-{rep}.csv"),
+        ("wifi-lte-varying-rate", "traces/lte-fading.trace"),
+    ],
+)
+def test_the_files_that_a_scenario_names_are_needed_to_run_it_again(name: str, files: str, tmp_path: Path) -> None:
+    """The page spoke of the scenario file only, which fails without them."""
+    settings = {"warmup": "0 s"}
+    results = mptcplab.run(name, "lia", 1, duration="2 s", settings=settings, out=tmp_path / "r", progress=False)
+    text = re.sub("<.*?>", "", text_of(results.report(figures=False).read_text()))
+    assert (
+        f"Save the scenario file below as {name}.toml first. You also need these files in its folder: {files}." in text
+    )
+    own = tmp_path / "own.c"
+    own.write_text((ROOT / "algorithms" / "template.c").read_text().replace("template", "own"))
+    results = mptcplab.run(name, str(own), 1, duration="2 s", settings=settings, out=tmp_path / "c", progress=False)
+    text = re.sub("<.*?>", "", text_of(results.report(figures=False).read_text()))
+    assert f"You also need the C files of algorithms, and these files in its folder: {files}." in text
+
+
 def test_a_report_of_simulator_and_fluid_does_not_speak_of_kernels(tmp_path: Path) -> None:
     scenario = ROOT / "scenarios" / "shared-bottleneck-fairness.toml"
     results = mptcplab.run(scenario, "lia", 1, duration="40 s", engine="sim,fluid", out=tmp_path / "r", progress=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,7 @@ def scenarios(
     """
     from mptcplab import api, bundle
     from mptcplab.errors import ScenarioError
+    from mptcplab.scenario import named_files
     from mptcplab.text import Table
 
     known = api.scenarios()
@@ -43,7 +45,12 @@ def scenarios(
         rows = tuple((entry["name"], entry["title"]) for entry in known)
         terminal.print_table(Table((("Scenario", ""), ("Title", "")), rows, ()))
     else:
-        print(Path(known[0]["path"]).read_text(encoding="utf-8"), end="")
+        file = Path(known[0]["path"])
+        text = file.read_text(encoding="utf-8")
+        print(text, end="")
+        if needed := list(named_files(tomllib.loads(text))):
+            terminal.note(f"note: it names these files, which a copy needs beside it: {', '.join(needed)}")
+            terminal.note(f"from: {file.parent}")
 
 
 def algorithms(

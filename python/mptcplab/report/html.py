@@ -22,7 +22,7 @@ from mptcplab.report import captions, families, page, tables, topology_svg
 from mptcplab.report.embedded import Embedded
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
 from mptcplab.report.series import PlotData, RunPlots
-from mptcplab.scenario import Overrides
+from mptcplab.scenario import Overrides, named_files
 from mptcplab.trace import machines
 
 if TYPE_CHECKING:
@@ -98,11 +98,21 @@ def _about_sweep(trace: Trace) -> dict[str, Any]:
         "simulated": not any(engine_of(engine).real_time for engine in trace.engines),
         "command": command(trace),
         "merged": "merged" in _asked(trace),
-        "with_sources": bool(_asked(trace).get("files")),
+        "beside": _beside(trace),
         "run": first,
         "algorithms": algorithms_run(trace),
         "toml": first["scenario_toml"],
     }
+
+
+def _beside(trace: Trace) -> list[str]:
+    """What the command needs besides the scenario file."""
+    sources = ["the C files of algorithms"] if _asked(trace).get("files") else []
+    try:
+        names = dict.fromkeys(named_files(tomllib.loads(trace.runs["scenario_toml"][0])))
+    except tomllib.TOMLDecodeError:
+        return sources
+    return [*sources, f"these files in its folder: {', '.join(names)}"] if names else sources
 
 
 def _about_network(trace: Trace) -> dict[str, Any]:
