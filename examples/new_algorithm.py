@@ -11,14 +11,11 @@ app = marimo.App()
 
 @app.cell
 def _():
-    from pathlib import Path
-
     import marimo as mo
 
     import mptcplab
 
-    scenarios = Path(__file__).resolve().parents[1] / "scenarios"
-    return mo, mptcplab, scenarios
+    return mo, mptcplab
 
 
 @app.cell
@@ -79,10 +76,10 @@ def _(mptcplab, source):
 
 
 @app.cell
-def _(duration, halfway, mptcplab, repetitions, scenarios):
+def _(duration, halfway, mptcplab, repetitions):
     def beside_lia(scenario):
         return mptcplab.run(
-            scenarios / scenario,
+            scenario,
             cc=[halfway, "lia"],
             duration=duration,
             reps=repetitions,
@@ -105,7 +102,7 @@ def _(mo):
 
 @app.cell
 def _(beside_lia):
-    shared = beside_lia("shared-bottleneck-fairness.toml")
+    shared = beside_lia("shared-bottleneck-fairness")
     shared.plot.goodput()
     return (shared,)
 
@@ -122,7 +119,7 @@ def _(mo):
 
 @app.cell
 def _(beside_lia):
-    private = beside_lia("random-loss-link.toml")
+    private = beside_lia("random-loss-link")
     private.plot.goodput()
     return (private,)
 

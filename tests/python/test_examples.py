@@ -27,8 +27,11 @@ print(json.dumps([loaded["pinned"], listed, [one["name"] for one in mptcplab.cc_
 
 
 @pytest.fixture(scope="module")
-def notebook() -> ModuleType:
-    spec = spec_from_file_location("new_algorithm", NOTEBOOK)
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """A copy, such as the site offers, which has no scenarios beside it."""
+    place = tmp_path_factory.mktemp("downloads") / NOTEBOOK.name
+    place.write_text(NOTEBOOK.read_text())
+    spec = spec_from_file_location("new_algorithm", place)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
