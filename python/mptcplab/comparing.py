@@ -16,6 +16,7 @@ from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import compared, of_means, of_pairs
 from mptcplab.paths import path_of
 from mptcplab.results import Results
+from mptcplab.scenario import as_names
 from mptcplab.text import Table, counted, mean_and_interval, number, some_of
 
 _ENTITY = ("flow", "subflow", "link")
@@ -71,7 +72,7 @@ class Comparison:
 
 
 def compare(
-    a: str | PathLike[str], b: str | PathLike[str] | None = None, *, cc: Sequence[str] | None = None
+    a: str | PathLike[str], b: str | PathLike[str] | None = None, *, cc: str | Iterable[str] | None = None
 ) -> Comparison:
     """Compare the results of two directories, configuration by configuration; `a` is the reference.
 
@@ -88,7 +89,7 @@ def compare(
     >>> found.differences.filter(metric="goodput", flow="mp")["paired"].unique().to_list()
     [True]
     >>> _ = mptcplab.run(scenario, "lia,reno", 3, duration="12 s", out=f"{place}/both")
-    >>> mptcplab.compare(f"{place}/both", cc=["lia", "reno"]).differences["config"].unique().to_list()
+    >>> mptcplab.compare(f"{place}/both", cc="lia,reno").differences["config"].unique().to_list()
     ['lia → reno']
     """
     if b is None or cc is not None:
@@ -113,22 +114,22 @@ def compare(
 
 
 def _of_one_result(
-    directory: str | PathLike[str], other: str | PathLike[str] | None, cc: Sequence[str] | None
+    directory: str | PathLike[str], other: str | PathLike[str] | None, cc: str | Iterable[str] | None
 ) -> Comparison:
     if other is not None or cc is None:
         raise ResultsError("compare needs either a second directory or two algorithms of the first one")
-    if isinstance(cc, str) or len(cc) != 2 or cc[0] == cc[1]:
-        shown = cc if isinstance(cc, str) else ",".join(cc)
-        raise ResultsError(with_hint(f"cc: {shown!r} does not name two algorithms", "for example lia,olia"))
+    two = as_names(cc, "cc", "lia,olia")
+    if len(set(two)) != 2 or len(two) != 2:
+        raise ResultsError(with_hint(f"cc: {','.join(two)!r} does not name two algorithms", "for example lia,olia"))
     path = path_of(directory, _A)
     side = _Side.of(Results.open(path))
-    names = side.of_algorithms(*cc)
+    names = side.of_algorithms(*two)
     if not names:
         known = side.runs["cc"].unique(maintain_order=True).to_list()
         hint = f"its algorithms are {some_of(known, _NAMED)}"
-        raise ResultsError(with_hint(f"nothing to compare: {path} has no runs of {cc[0]} and {cc[1]} that fit", hint))
+        raise ResultsError(with_hint(f"nothing to compare: {path} has no runs of {two[0]} and {two[1]} that fit", hint))
     frames = [_of_config([side, side], label, pair) for label, pair in names.items()]
-    return Comparison(f"{cc[0]} of {path}", f"{cc[1]} of {path}", pl.concat(frames), _excluded([side], ["it"]))
+    return Comparison(f"{two[0]} of {path}", f"{two[1]} of {path}", pl.concat(frames), _excluded([side], ["it"]))
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,8 @@ def test_algorithms_are_compared_for_every_combination_of_the_other_axes(place: 
     assert set(found["config"]) == {f"{arrow}11 Mbit/s", f"{arrow}14 Mbit/s"}
     done = lab("compare", "swept", "--cc", "olia,ewtcp(weight=sqrt)", "--metrics", "jain", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["differences"] == found.to_dicts()
-    for cc in (["lia"], ["lia", "lia"], "lia,olia"):
+    assert mptcplab.compare(swept, cc="olia, ewtcp(weight=sqrt)").differences.equals(found)
+    for cc in (["lia"], ["lia", "lia"], "lia", "lia,lia", "lia,olia,lia"):
         with pytest.raises(ResultsError, match="does not name two algorithms"):
             mptcplab.compare(swept, cc=cc)
     with pytest.raises(ResultsError, match=r"no runs of lia and reno that fit\n\nhint: its algorithms are lia, olia, "):
