@@ -13,7 +13,7 @@ import polars as pl
 from mptcplab.errors import ResultsError, with_hint
 from mptcplab.merging import setup, setup_differences
 from mptcplab.metrics import REGISTRY, compute
-from mptcplab.metrics.differences import compared, of_means, of_pairs
+from mptcplab.metrics.differences import compared, is_relative, of_means, of_pairs
 from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.scenario import as_names
@@ -25,6 +25,8 @@ _KEYS = ("config", "metric", *_ENTITY)
 _A, _B = "a", "b"
 # So many differences of scenarios are listed, and so many names of configurations.
 _SHOWN, _NAMED = 5, 6
+# Digits behind the point of a difference.
+_MOST_DIGITS = 9
 # The columns of `Comparison.differences`.
 SCHEMA = pl.Schema(
     {
@@ -244,11 +246,14 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     difference, half = row["difference"], row["half"]
     shown = "\N{EN DASH}"
     if difference is not None:
-        in_percent = f" {row['unit']}" if row["unit"] else ""
+        relative = is_relative(metric.name)
+        # A difference of two percentages is no percentage.
+        in_unit = " %" if relative else " points" if metric.unit else ""
         sign = "+" if difference > 0 else ""
         certain = " *" if half is not None and abs(difference) > half else ""
-        digits = 1 if in_percent else metric.digits + 1
-        shown = f"{sign}{mean_and_interval(difference, half, digits)}{in_percent}{certain}"
+        least = 1 if relative else metric.digits + 1
+        digits = _digits(difference, least) if certain else least
+        shown = f"{sign}{mean_and_interval(difference, half, digits)}{in_unit}{certain}"
     means = [number(row[name], metric.digits) + unit for name in ("mean_a", "mean_b")]
     entity = row["subflow"] or row["link"] or ""
     return (
@@ -260,3 +265,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         shown,
         f"{row['n_b']}" if row["paired"] else "no",
     )
+
+
+def _digits(value: float, least: int) -> int:
+    """So many digits behind the point that a value is not shown as zero.
+
+    >>> _digits(-0.0004, 3), _digits(0.25, 3)
+    (4, 3)
+    """
+    return next((digits for digits in range(least, _MOST_DIGITS) if round(value, digits)), _MOST_DIGITS)

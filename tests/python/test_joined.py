@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -253,6 +254,27 @@ def test_algorithms_are_compared_for_every_combination_of_the_other_axes(place: 
     for words in ({}, {"b": swept, "cc": ["lia", "olia"]}):
         with pytest.raises(ResultsError, match="either a second directory or two algorithms"):
             mptcplab.compare(swept, **words)
+
+
+def test_a_difference_has_its_unit_and_enough_digits(place: Path) -> None:
+    """Of 0.19 % and 0.62 %, it was +0.429 beside +1.4 %; a certain one was -0.000 ± 0.000 with a star."""
+    found = mptcplab.compare(place / "lia", place / "faster")
+    values = {"retx_rate": (0.19, 0.62, 0.43, 0.07), "plr": (0.04, 0.04, -0.000042, 0.00001)}
+    values |= {"goodput": (4.0, 5.0, 25.0, 2.0), "jain": (0.8, 0.9, 0.1, 0.2)}
+    names = ("mean_a", "mean_b", "difference", "half")
+    one = found.differences.row(0, named=True)
+    rows = [
+        {**one, "metric": metric, "unit": "%" * (metric == "goodput"), **dict(zip(names, numbers, strict=True))}
+        for metric, numbers in values.items()
+    ]
+    table = replace(found, differences=pl.DataFrame(rows, schema=found.differences.schema)).table(values)
+    (at,) = (column for column, (title, _) in enumerate(table.head) if title == "Difference")
+    assert [row[at] for row in table.rows] == [
+        "+0.430 ± 0.070 points *",
+        "-0.00004 ± 0.00001 points *",
+        "+25.0 ± 2.0 % *",
+        "+0.1000 ± 0.2000",
+    ]
 
 
 def test_a_list_of_configurations_that_is_cut_off_says_so_and_names_every_algorithm(
