@@ -19,6 +19,7 @@ import mptcplab
 from mptcplab.plots.goodput import GoodputData, Part, Row, goodput_figure
 from mptcplab.plots.over_time import CWND, RTT, Column, Panel, Series, over_time
 from mptcplab.plots.styles import style as style_of
+from mptcplab.ranges import expand
 from mptcplab.report import captions
 from mptcplab.report.plotting import Size
 from mptcplab.results import Results
@@ -276,11 +277,11 @@ def test_a_peak_before_the_run_settles_is_noted_where_it_is_cut_off() -> None:
     assert over_time_of(CWND, [7.0, 35.0, *usual[2:]], usual[:100])[0] == ["repetition 1 of 3"]
 
 
-def counts(directory: Path, timeouts: Sequence[int]) -> Results:
-    """As many repetitions at each of three losses, the last of which has these timeouts."""
+def counts(directory: Path, timeouts: Sequence[int], losses: Sequence[str] = ("0.1 %", "1 %", "5 %")) -> Results:
+    """As many repetitions at each of some losses, the third of which has these timeouts."""
     runs, flow, subflow = [], [], []
     scenario = s.resolved([s.link("A", "S", "D", 8)], [s.tcp("tcp", s.subflow("sf1", "A"))], duration_s=4)
-    for at, loss in enumerate(("0.1 %", "1 %", "5 %")):
+    for at, loss in enumerate(losses):
         for rep, count in enumerate(timeouts):
             run = at * len(timeouts) + rep
             runs.append(s.run_row(run, scenario, rep=rep) | {"axes": f'{{"cc": "lia", "links.A.loss": "{loss}"}}'})
@@ -289,6 +290,16 @@ def counts(directory: Path, timeouts: Sequence[int]) -> Results:
                 row = {"run": run, "t": t, "flow": "tcp", "subflow": "sf1"}
                 subflow.append(row | {"rto_count": count if (at, t) == (2, 4) else 0})
     return Results.open(s.write(directory, runs, flow=flow, subflow=subflow))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_largest_value_of_a_range_has_its_tick(style: Size, tmp_path: Path) -> None:
+    """Of 0.01 %..5 % log 5, the last distance is smaller by rounding, and nothing stood below 5 %."""
+    losses = expand("0.01 %..5 % log 5")
+    figure = counts(tmp_path / "range", [0, 1], losses).plot.goodput(style=style)
+    assert faults(figure) == []
+    ticks = [tick.get_text() for axes in figure.axes for tick in axes.get_xticklabels()]
+    assert ticks == [loss.removesuffix(" %") for loss in losses]
 
 
 def test_an_interval_that_is_cut_off_is_noted(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ _UNDER = 0.52
 _NARROWEST, _SLOT, _BESIDE = 1.0, 0.6, 0.6
 # More tick labels than this, per inch of a plot, would touch each other.
 _TICKS_PER_INCH = 1.7
+# Distances of ticks may be smaller by this factor.
+_ROUNDED = 0.99
 # Sizes of a map's cell and of what is around it, inches; the most maps side by side.
 _CELL, _AROUND, _MAPS = (0.62, 0.32), (1.1, 0.95), 3
 
@@ -148,13 +150,21 @@ def _narrowest(axis: Axis) -> float:
 
 
 def _ticks(values: list[float], *, logarithmic: bool, most: int) -> list[float]:
-    """Values that are far enough apart for their labels."""
+    """Values that are far enough apart for their labels, among them the smallest and the largest.
+
+    >>> _ticks([0.01, 0.0473, 0.224, 1.06, 5.0], logarithmic=True, most=4)
+    [0.01, 0.0473, 0.224, 1.06, 5.0]
+    >>> _ticks([0.0, 4.0, 8.0, 10.0], logarithmic=False, most=3)
+    [0.0, 4.0, 10.0]
+    """
     at = np.log(values) if logarithmic else np.array(values)
-    least = (at[-1] - at[0]) / most
+    # Values of a range are rounded to three digits, so that their distances differ a little.
+    least = _ROUNDED * (at[-1] - at[0]) / most
     chosen = [0]
     for index in range(1, len(values)):
-        if at[index] - at[chosen[-1]] >= 0.999 * least:
+        if at[index] - at[chosen[-1]] >= least:
             chosen.append(index)
+    chosen[-1] = len(values) - 1
     return [values[index] for index in chosen]
 
 
