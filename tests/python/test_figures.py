@@ -317,6 +317,9 @@ def test_a_bar_whose_interval_is_cut_off_is_noted_in_the_figure_and_on_the_page(
     note = "95 % intervals reach beyond the axis: up to 68.5 Mbit/s"
     assert [text.get_text() for text in goodput_figure(wide, 3.5).texts] == note.replace("to 6", "to\n6").split("\n")
     assert captions.of_bars(wide).endswith(f" {note}.")
+    # It was "up to 1.03e+03".
+    large = replace(wide, rows=(replace(wide.rows[0], mean=30.0, half=1000.0),))
+    assert captions.of_bars(large).endswith(" up to 1,030 Mbit/s.")
     narrow = replace(wide, rows=(replace(wide.rows[0], half=0.5),))
     assert goodput_figure(narrow).texts == []
     assert "beyond" not in captions.of_bars(narrow)

@@ -53,6 +53,8 @@ WIDEST, _LETTER = 9.6, 0.078
 LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
 # The distance of the lines of one text, and of notes, which are smaller (points).
 LINE, NOTE, _NOTE_SIZE = 0.16, 0.24, 8.0
+# A number in a note has no decimals from here on.
+_WHOLE = 100
 # A space at which no line ends.
 _HELD = "\N{NO-BREAK SPACE}"
 # The handle of an entry of a legend, with what is around it.
@@ -148,6 +150,15 @@ def note_lines(notes: Iterable[str], width: float) -> list[str]:
         return [line for note in notes for line in broken(note, in_usual_letters).split("\n")]
 
 
+def about(value: float) -> str:
+    """A number for a note: whole, or with three digits where it is small.
+
+    >>> about(1030.4), about(-99.96), about(1.0451)
+    ('1,030', '-100', '1.05')
+    """
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
+
+
 def intervals_beyond(low: float, top: float, ends: Sequence[float], unit: str) -> str | None:
     """A note on 95 % intervals with these ends that leave an axis; None if they do not.
 
@@ -157,8 +168,8 @@ def intervals_beyond(low: float, top: float, ends: Sequence[float], unit: str) -
     '95 % intervals reach beyond the axis: up to 1.05 ms'
     >>> intervals_beyond(0.0, 1.2, [-0.55, 0.2, 1.05], "ms")
     """
-    beyond = [f"down to {min(ends):.3g}"] if low < 0 and min(ends) < low else []
-    beyond += [f"up to {max(ends):.3g}"] if max(ends) > top else []
+    beyond = [f"down to {about(min(ends))}"] if low < 0 and min(ends) < low else []
+    beyond += [f"up to {about(max(ends))}"] if max(ends) > top else []
     return f"95 % intervals reach beyond the axis: {' and '.join(beyond)} {unit}".strip() if beyond else None
 
 

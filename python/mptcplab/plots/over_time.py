@@ -17,6 +17,7 @@ from mptcplab.plots.figure import (
     RIGHT,
     WIDEST,
     Canvas,
+    about,
     broken,
     grid,
     line_handle,
@@ -50,8 +51,6 @@ _MOST_END_LABELS = 8
 # A value this many times higher than the usual ones of all lines is an outlier. Usual are all but the highest hundredth
 # of a line.
 _FAR, _USUAL = 5.0, 0.99
-# A number in a note has no decimals from here on.
-_WHOLE = 100
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,7 @@ def cut_off(columns: Sequence[Column], panel: Panel, top: float) -> str | None:
     if highest <= top:
         return None
     when = "" if later > top else f" before {max(one.settled_s for one in columns):g} s"
-    number = f"{highest:,.0f}" if highest >= _WHOLE else f"{highest:.3g}"
-    return f"{panel.title}: values of up to {number} {panel.unit}{when} are above the axis"
+    return f"{panel.title}: values of up to {about(highest)} {panel.unit}{when} are above the axis"
 
 
 def _highest(lines: Iterable[np.ndarray]) -> float:
