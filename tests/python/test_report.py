@@ -410,6 +410,20 @@ def test_identical_repetitions_are_noted(tmp_path: Path) -> None:
     assert any(note.startswith("the repetitions of olia do not differ") for note in notes)
 
 
+def test_identical_repetitions_of_some_do_not_hide_that_the_others_are_few(demo: Path, tmp_path: Path) -> None:
+    """With the fluid model beside the simulator, 10.97 ± 19.59 was shown without a word."""
+    run, warmup = tmp_path / "r", {"warmup": "2 s"}
+    results = mptcplab.run(demo, "lia", 2, duration="8 s", settings=warmup, engine="sim,fluid", out=run, progress=False)
+    notes = headline(results, results.summary()).notes
+    assert notes[:2] == (
+        "the repetitions of lia (fluid) do not differ, because nothing random happened in these runs",
+        "only 2 repetitions: the intervals are wide",
+    )
+    same = headline(results, results.summary().with_columns(max="min")).notes
+    assert same[0].startswith("the repetitions do not differ")
+    assert not any("only 2" in note for note in same)
+
+
 def test_repetitions_with_the_same_goodput_differ_if_another_metric_does(tmp_path: Path) -> None:
     """The note said that nothing was random beside transfer times of 32.6 ± 4.2 s."""
     results = sweep(tmp_path / "chance", reps=2)

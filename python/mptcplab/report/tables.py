@@ -125,7 +125,8 @@ def _states(trace: Trace) -> dict[str, str]:
 def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of the most important metrics."""
     values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
-    repetitions = _identical_repetitions(summary) or _notes(trace)
+    identical, all_are = _identical_repetitions(summary)
+    repetitions = identical if all_are else [*identical, *_notes(trace)]
     unmeasured = [*_not_measured(trace), *connections.notes(trace), *recoveries.notes(trace)]
     unmeasured += _without_value(trace, summary)
     notes = [*repetitions, *unmeasured, *trace.remarks]
@@ -290,8 +291,11 @@ def _engine_cells(name: str, rows: list[dict[str, Any] | None], *, judged: bool)
 _ENGINE_TITLES = {"srtt_mean": "Mean srtt", "plr": "Lost", "share": "Share"}
 
 
-def _identical_repetitions(summary: pl.DataFrame) -> list[str]:
-    """A note if all repetitions are identical: their intervals have width zero, which looks like certainty."""
+def _identical_repetitions(summary: pl.DataFrame) -> tuple[list[str], bool]:
+    """A note if repetitions are identical, and whether those of all configurations are.
+
+    Their intervals have width zero, which looks like certainty.
+    """
     repetitions = pl.col("n").max().over("config")
     # Not goodput alone: a response may be late, or a packet lost, in a run that delivers as many bytes as another.
     everywhere = (pl.col("n") == 0) | ((pl.col("n") == repetitions) & (pl.col("min") == pl.col("max")))
@@ -299,9 +303,10 @@ def _identical_repetitions(summary: pl.DataFrame) -> list[str]:
     identical = compared.group_by("config").agg(same=(pl.col("n").max() > 1) & pl.col("everywhere").all())
     names = identical.filter("same").sort("config")["config"].to_list()
     if not names:
-        return []
-    who = "the repetitions" if len(names) == identical.height else "the repetitions of " + ", ".join(names)
-    return [f"{who} do not differ, because nothing random happened in these runs"]
+        return [], False
+    all_are = len(names) == identical.height
+    who = "the repetitions" if all_are else "the repetitions of " + ", ".join(names)
+    return [f"{who} do not differ, because nothing random happened in these runs"], all_are
 
 
 def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
