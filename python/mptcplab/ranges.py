@@ -35,6 +35,8 @@ UNITS: Mapping[str, tuple[str, float]] = {
 _QUANTITY = re.compile(r"(?P<number>-?\d+(\.\d+)?(e[+-]?\d+)?) ?(?P<unit>\D.*)?", re.IGNORECASE)
 _RANGE = re.compile(r"(?P<first>.+?)\.\.(?P<last>.+?)(?:\s+(?P<scale>log|linear))?(?:\s+(?P<count>\d+))?\s*")
 _EXAMPLES = "such as 'links.B1.loss=0.01 %..5 % log 7' or 'links.B1.loss=0.1 %, 1 %, 5 %'"
+# How many values of a range an error suggests, and at most for numbers of things, which are whole.
+_SUGGESTED, _MOST_SUGGESTED, _COUNTS = 7, 10, ("", "packets", "bytes", "B")
 # Digits of the values of a range.
 _DIGITS = 3
 
@@ -79,7 +81,8 @@ def _range(text: str) -> list[str]:
         hint = f"a range goes from number to number, {_EXAMPLES}"
         raise MptcplabError(with_hint(f"not a number with a unit: {found['first'].strip()!r} in {text!r}", hint))
     if found["count"] is None:
-        hint = f"add how many: '{text.strip()} 7'"
+        whole = found["scale"] != "log" and first[1] in ("", last[1])
+        hint = f"add how many: '{text.strip()} {_suggested(first[0], last) if whole else _SUGGESTED}'"
         raise MptcplabError(with_hint(f"a range without the number of its values: {text!r}", hint))
     (begin, begin_unit), (end, unit) = first, last
     # "1..5 ms": the unit is that of the end.
@@ -100,6 +103,20 @@ def _range(text: str) -> list[str]:
     if scale == "log":
         return _written([begin ** (1 - step) * end**step for step in steps], unit, text)
     return _written([begin + (end - begin) * step for step in steps], unit, text)
+
+
+def _suggested(begin: float, last: tuple[float, str]) -> int:
+    """How many values an error suggests for a range: where its ends count something, so many that all are whole.
+
+    >>> _suggested(1, (4, "")), _suggested(10, (100, "packets")), _suggested(1, (12, "")), _suggested(1, (4, "ms"))
+    (4, 10, 12, 7)
+    """
+    end, unit = last
+    span = abs(end - begin)
+    if unit not in _COUNTS or begin % 1 or end % 1 or not span:
+        return _SUGGESTED
+    fitting = [count for count in range(3, _MOST_SUGGESTED + 1) if span % (count - 1) == 0]
+    return max(fitting, default=int(span) + 1 if span < 2 * _MOST_SUGGESTED else 2)
 
 
 def _written(values: list[float], unit: str, text: str) -> list[str]:

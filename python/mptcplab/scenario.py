@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from os import PathLike, fspath
 from typing import Any
 
@@ -22,6 +23,11 @@ Values = str | Iterable[Setting]
 _FILES = ("schedule_file", "trace")
 # Keys of flows whose value is a list, so that a list of values has no meaning, with such a value.
 _LISTS = {"path": '["LINK", "LINK"]', "paths": '[["LINK", "LINK"], ["LINK"]]'}
+# What to do instead of sweeping a key.
+_NO_AXES = {
+    "repetitions": "`--reps 10` makes ten runs of each value of the other keys, with different random numbers",
+    "seed": "`--reps 10` makes ten runs with different random numbers",
+}
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,7 @@ class Overrides:
             if value not in (None, ""):
                 options += [name, str(value)]
         for key, value in self.settings.items():
-            listed = _listed(value)
+            listed = _listed(value) if _can_be_swept(key) else None
             options += ["--sweep", f"{key}={listed}"] if listed else ["--set", f"{key}={value}"]
         return options
 
@@ -190,6 +196,11 @@ def _swept(key: str, values: Values) -> str:
         raise MptcplabError(
             with_hint(f"{key}: cannot be swept: its value is a list", hint + "`mptcplab compare` compares the results")
         )
+    if not _can_be_swept(key):
+        hint = (
+            f"run each value with --set '{key}=VALUE' and an --out of its own; `mptcplab compare` compares the results"
+        )
+        raise MptcplabError(with_hint(f"{key}: cannot be swept", _NO_AXES.get(key, hint)))
     try:
         listed = expand(values)
     except MptcplabError as error:
@@ -198,6 +209,39 @@ def _swept(key: str, values: Values) -> str:
     return (
         "[" + ", ".join(_literal(key, one) if isinstance(values, str) else toml_value(one, key) for one in listed) + "]"
     )
+
+
+def _can_be_swept(key: str) -> bool:
+    """Whether the format takes a list of values of the key. Of tables and unknown keys, the scenario's check says more.
+
+    >>> _can_be_swept("links.B1.loss"), _can_be_swept("flows.tcp.count")
+    (True, False)
+    """
+    found = [_format()]
+    for part in key.split("."):
+        tables = [table for schema in found for table in _alternatives(schema)]
+        found = [
+            inner
+            for table in tables
+            for inner in (table.get("properties", {}).get(part, table.get("additionalProperties")),)
+            if isinstance(inner, dict)
+        ]
+    kinds = [kind for schema in found for kind in _alternatives(schema)]
+    return not kinds or any(kind.get("uniqueItems") or kind.get("type") == "object" for kind in kinds)
+
+
+@cache
+def _format() -> dict[str, Any]:
+    """The JSON Schema of scenario files."""
+    found: dict[str, Any] = json.loads(_core.schema_json())
+    return found
+
+
+def _alternatives(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A JSON Schema and those of which a value may fit any."""
+    yield schema
+    for one in schema.get("anyOf", ()):
+        yield from _alternatives(one)
 
 
 def _literal(key: str, text: str) -> str:

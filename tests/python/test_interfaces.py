@@ -254,6 +254,19 @@ def test_the_report_repeats_a_sweep_with_the_option_for_it(sweep: Results) -> No
     assert "--sweep 'links.A.loss=0.01 %, 0.3 %, 5 %'" in command(sweep)
 
 
+def test_a_list_that_is_one_value_is_repeated_as_a_setting() -> None:
+    """The path of two links became `--sweep flows.tcp.path=A, B`, which is an error."""
+    path = {"flows.tcp.path": '["A", "B"]'}
+    assert mptcplab.Overrides(settings=path).to_options() == ["--set", 'flows.tcp.path=["A", "B"]']
+
+
+@pytest.mark.parametrize("sweep", [{"flows.tcp.count": "1..4"}, {"flows.tcp.count": "1, 2"}, {"repetitions": "1, 2"}])
+def test_a_key_that_cannot_be_an_axis_is_refused_at_once(sweep: dict[str, str], scenario: Path) -> None:
+    """The error asked for the number of values, or to give all values in the sweep; then there was the next error."""
+    with pytest.raises(mptcplab.MptcplabError, match=rf"^{next(iter(sweep))}: cannot be swept\n\nhint: "):
+        mptcplab.check(scenario, reps=1, sweep=sweep)
+
+
 # Many flows.
 
 
