@@ -25,10 +25,10 @@ function link(key, group, { rate, delay, loss, queue }) {
 // Bytes of a full packet on a link: 1500 and the layer-2 header.
 const PACKET_BITS = 1514 * 8;
 
-/** Round-trip time and bandwidth-delay product of a path of one slow link, as text. */
+/** Round-trip time and bandwidth-delay product of a path of one slow link, as text. The scenario format rounds up. */
 function pathFacts(rateMbps, rttMs) {
-  const packets = (rateMbps * 1000 * rttMs) / PACKET_BITS;
-  return `Base RTT ${rttMs} ms, BDP ${packets.toFixed(packets < 10 ? 1 : 0)} packets`;
+  const packets = Math.ceil(Math.round(rateMbps * 1000 * rttMs) / PACKET_BITS);
+  return `Base RTT ${rttMs} ms, BDP ${packets} ${packets === 1 ? "packet" : "packets"}`;
 }
 
 function tomlLink(name, from, to, entries) {

@@ -50,3 +50,12 @@ test("a scenario has an axis only where the candidates differ", () => {
   assert.deepEqual(scenario(state).axes(state.a), {});
   assert.match(scenario(state).text, /\ncc = "lia"\nscheduler = "minrtt"\n/);
 });
+
+// It said 33 for 20 Mbit/s and 20 ms, that is 400,000 bits or 33.03 packets of 1,514 bytes; `mptcplab check` says 34.
+test("a bandwidth-delay product is the whole number of packets that the format of scenarios gives it", () => {
+  const facts = (topology, changes) => TOPOLOGIES[topology].facts({ ...initial(topology).values, ...changes });
+  assert.equal(facts("shared", { "neck-rate": 20, "neck-delay": 10 }).Bottleneck, "Base RTT 20 ms, BDP 34 packets");
+  // 2,000 bits, and 60,560 bits or exactly 5 packets.
+  const paths = facts("private", { "p1-rate": 1, "p1-delay": 1, "p2-rate": 30.28, "p2-delay": 1 });
+  assert.deepEqual(Object.values(paths), ["Base RTT 2 ms, BDP 1 packet", "Base RTT 2 ms, BDP 5 packets"]);
+});
