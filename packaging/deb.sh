@@ -74,29 +74,7 @@ control() {
 		 unmodified kernel from 6.1 on, checks what a machine lacks for them, and
 		 runs experiments on its kernel. The program needs no libraries.
 	CONTROL
-	script postinst '
-		systemctl daemon-reload'
-	script prerm '
-		if [ "$1" = remove ]; then
-			systemctl stop "mptcplab-cc@*.service"
-			# What `cc persist` of this program wrote; `persist --remove` is gone with the program.
-			if grep -qs "^ExecStart=.\?/usr/sbin/mptcplab-kernel" /etc/systemd/system/mptcplab-cc.service; then
-				systemctl disable --now mptcplab-cc.service
-				rm -f /etc/systemd/system/mptcplab-cc.service
-			fi
-			# `disable` takes no patterns.
-			for link in /etc/systemd/system/*.wants/mptcplab-cc@*.service; do
-				if [ -L "$link" ]; then systemctl disable "${link##*/}"; fi
-			done
-		fi'
-	script postrm '
-		systemctl daemon-reload'
-}
-
-# script NAME COMMANDS: a script of the package, which does something only where systemd runs.
-script() {
-	printf '#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then%s\nfi\n' "$2" | sed 's/^\t\t\(.\)/\t\1/' >"$TREE/DEBIAN/$1"
-	chmod 755 "$TREE/DEBIAN/$1"
+	install -m 755 packaging/debian/* "$TREE/DEBIAN"
 }
 
 main

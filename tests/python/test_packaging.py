@@ -193,6 +193,83 @@ def test_a_package_for_another_processor_is_not_installed_here(script: str) -> N
     )
 
 
+PACKAGED_UNIT = "[Service]\nExecStart=/usr/sbin/mptcplab-kernel cc load --pin olia\n"
+# systemctl of a system whose systemd answers, and of one whose systemd does not.
+ANSWERS = 'echo "$@" >>LOG\nif [ "$1" = disable ]; then rm -f ETC/*.wants/"$2"; fi\n'
+FAILS = 'echo "$@" >>LOG\necho "Failed to connect to bus" >&2\nexit 1\n'
+
+
+class Installed:
+    """The scripts of the Debian package with a directory in place of the system, and with a systemctl of their own."""
+
+    def __init__(self, root: Path, systemctl: str, *, systemd: bool) -> None:
+        self.root = root
+        self.etc, self.log = root / "etc/systemd/system", root / "log"
+        (self.etc / "multi-user.target.wants").mkdir(parents=True)
+        if systemd:
+            (root / "run/systemd/system").mkdir(parents=True)
+        self.log.touch()
+        program = root / "bin/systemctl"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n" + systemctl.replace("LOG", str(self.log)).replace("ETC", str(self.etc)))
+        program.chmod(0o755)
+        for name in ("mptcplab-cc@olia.service", "mptcplab-cc@lia.service", "mptcplab-cc.service", "ssh.service"):
+            (self.etc / "multi-user.target.wants" / name).symlink_to(f"/usr/lib/systemd/system/{name}")
+        self.persisted = self.etc / "mptcplab-cc.service"
+        self.persisted.write_text(PACKAGED_UNIT)
+
+    def run(self, script: str, *words: str) -> list[str]:
+        """Run a script, which has to succeed; return the calls of systemctl."""
+        self.log.write_text("")
+        text = (ROOT / "packaging/debian" / script).read_text()
+        for folder in ("/etc/systemd", "/run/systemd"):
+            text = text.replace(folder, f"{self.root}{folder}")
+        path = f"{self.root / 'bin'}:{os.environ['PATH']}"
+        command = ["sh", "-c", text, script, *words]
+        done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return self.log.read_text().splitlines()
+
+    def links(self) -> list[str]:
+        return sorted(path.name for path in (self.etc / "multi-user.target.wants").iterdir())
+
+
+def test_the_package_is_installed_and_removed_although_systemctl_fails(tmp_path: Path) -> None:
+    """In a container that shares /run, the package could be neither configured nor removed."""
+    system = Installed(tmp_path, FAILS, systemd=True)
+    assert system.run("postinst", "configure", "") == ["daemon-reload"]
+    assert "stop mptcplab-cc@*.service" in system.run("prerm", "remove")
+    assert (system.links(), system.persisted.exists()) == (["ssh.service"], False)
+    assert system.run("postrm", "remove") == ["daemon-reload"]
+
+
+def test_removal_without_systemd_leaves_no_enabled_unit(tmp_path: Path) -> None:
+    """The links stayed, because nothing was disabled where systemd did not run."""
+    system = Installed(tmp_path, ANSWERS, systemd=False)
+    assert system.run("postinst", "configure", "") == []
+    assert system.run("prerm", "remove") == [
+        "disable mptcplab-cc.service",
+        "disable mptcplab-cc@lia.service",
+        "disable mptcplab-cc@olia.service",
+    ]
+    assert (system.links(), system.persisted.exists()) == (["ssh.service"], False)
+    assert system.run("postrm", "remove") == []
+
+
+def test_an_upgrade_keeps_units_and_removal_keeps_those_of_another_program(tmp_path: Path) -> None:
+    system = Installed(tmp_path, ANSWERS, systemd=True)
+    before = system.links()
+    assert system.run("prerm", "upgrade", "0.2.0") == []
+    assert (system.links(), system.persisted.read_text()) == (before, PACKAGED_UNIT)
+    system.persisted.write_text(PACKAGED_UNIT.replace("/usr/sbin", "/usr/local/sbin"))
+    assert system.run("prerm", "remove") == [
+        "stop mptcplab-cc@*.service",
+        "disable mptcplab-cc@lia.service",
+        "disable mptcplab-cc@olia.service",
+    ]
+    assert system.links() == ["mptcplab-cc.service", "ssh.service"]
+
+
 def test_the_bill_of_materials_has_all_that_is_compiled_into_the_kernel_program() -> None:
     target = "x86_64-unknown-linux-gnu"
     sbom = module("packaging/sbom.py")
