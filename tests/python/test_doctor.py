@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -54,6 +56,28 @@ def test_every_line_has_a_status_and_every_problem_is_explained() -> None:
     assert found["ready"] == all(line["status"] != "missing" for line in found["findings"])
     names = [line["name"] for line in found["findings"]]
     assert {"version", "BTF", "struct_ops", "TUN device", "default", "receive", "iperf3"} <= set(names)
+
+
+@pytest.mark.parametrize("typed", ["mptcplab", "mptcplab-kernel"])
+def test_a_remedy_names_the_command_of_the_user_by_its_path(typed: str, tmp_path: Path) -> None:
+    """It named .venv/bin/mptcplab to whoever had only the program, and mptcplab-kernel to readers of JSON."""
+    copy = tmp_path / "mptcplab-kernel"
+    shutil.copy(k.program(), copy)
+    # The command of the environment, if it is installed there; otherwise it is found by its name.
+    installed = Path(sys.executable).with_name("mptcplab")
+    command = {"mptcplab": installed if installed.is_file() else Path("mptcplab"), "mptcplab-kernel": copy}[typed]
+    start = program() if typed == "mptcplab" else [str(copy)]
+    # Without the capabilities of root, which a test as root has to give up.
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    done = subprocess.run([*bare, *start, "doctor", "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert ".venv" not in done.stdout.replace(str(installed), "")
+    remedies = {line["name"]: line["remedy"] for line in json.loads(done.stdout)["findings"]}
+    runs = {
+        "mptcplab": "run SCENARIO --engine kernel",
+        "mptcplab-kernel": "run --scenario SCENARIO --out DIRECTORY",
+    }
+    assert remedies["eBPF privileges"] == f"sudo {command} {runs[typed]}"
 
 
 @pytest.mark.parametrize("words", [("doctor",), ("cc", "list")])

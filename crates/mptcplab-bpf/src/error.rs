@@ -35,7 +35,7 @@ pub enum LoadError {
     /// The name is taken: names of congestion controls are global to the machine.
     #[error(
         "a congestion control named {name} is already registered in the kernel\n\n\
-         hint: `mptcplab cc list` shows what loaded it; `mptcplab cc unload` removes one that is pinned"
+         hint: `cc list` shows what loaded it; `cc unload` removes one that is pinned"
     )]
     NameTaken { name: String },
     /// The name is not a valid name for a congestion control.

@@ -90,12 +90,10 @@ def require_privileges() -> None:
     held = _capabilities()
     if held is None or held >> _CAP_SYS_ADMIN & 1 or _suffice(held) or _suffice(_file_capabilities(program())):
         return
-    # By its path, because the PATH of sudo does not have the environment in which it is installed.
-    command = Path(sys.executable).with_name("mptcplab")
     raise EngineError(
         with_hint(
             "the kernel engine needs root (or CAP_BPF and CAP_PERFMON)",
-            f"sudo {command} run ... --engine kernel\n      root is for {_ROOT_PURPOSE}\n"
+            f"sudo {_typed()} run ... --engine kernel\n      root is for {_ROOT_PURPOSE}\n"
             "      `--engine sim` needs no privileges; `mptcplab doctor` shows what this user may do",
         )
     )
@@ -169,7 +167,7 @@ def run(
 
 def query(*words: str, accept: Iterable[int] = (0,), about: str | None = None) -> Any:
     """Run a command of the program that prints one JSON document; return it. `about` is the file in question."""
-    done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([_typed(), *words], executable=program(), capture_output=True, text=True, check=False)
     if done.returncode not in set(accept):
         raise failure(done.stderr, done.returncode, about)
     try:
@@ -192,12 +190,20 @@ def require_valid(*words: str) -> None:
 def call(*words: str) -> int:
     """Run a command of the program, which prints its own text; return the exit code."""
     sys.stdout.flush()
-    return subprocess.run([_COMMAND, *words], executable=program(), check=False).returncode
+    return subprocess.run([_typed(), *words], executable=program(), check=False).returncode
 
 
 def replace_process(*words: str) -> NoReturn:
     """Replace this process by the program, with its output, its signals and its exit code."""
-    os.execv(program(), [_COMMAND, *words])
+    os.execv(program(), [_typed(), *words])
+
+
+def _typed() -> str:
+    """The command as the program names it in remedies: by its path, because the PATH of sudo does not have the
+    environment in which it is installed.
+    """
+    command = Path(sys.executable).with_name(_COMMAND)
+    return str(command) if command.is_file() else _COMMAND
 
 
 def _with_own_hint(error: MptcplabError, command: str) -> MptcplabError:

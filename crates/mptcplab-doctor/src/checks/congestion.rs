@@ -112,7 +112,10 @@ fn loaded(facts: &Facts, available: &[&str]) -> Finding {
             AREA,
             "of mptcplab",
             "none loaded",
-            "`mptcplab cc load olia --pin` loads an algorithm for all applications",
+            format!(
+                "`{} cc load olia --pin` loads an algorithm for all applications",
+                command::name()
+            ),
         );
     }
     let full: Vec<String> = facts
@@ -129,14 +132,17 @@ fn loaded(facts: &Facts, available: &[&str]) -> Finding {
         );
         return Finding::ok(AREA, "of mptcplab", ours.join(", "), meaning).warn(format!(
             "{command} cc unload NAME && {command} cc load NAME --pin --connections N    # N larger than before",
-            command = command::name()
+            command = command::as_root()
         ));
     }
     Finding::ok(
         AREA,
         "of mptcplab",
         ours.join(", "),
-        "applications can choose these; `mptcplab cc list` and `mptcplab cc unload` manage them",
+        format!(
+            "applications can choose these; `{command} cc list` and `{command} cc unload` manage them",
+            command = command::name()
+        ),
     )
 }
 

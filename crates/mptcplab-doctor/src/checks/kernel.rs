@@ -1,5 +1,6 @@
 //! The kernel: its version, MPTCP, and the features that congestion control in eBPF needs.
 
+use super::super::command;
 use super::super::facts::{BPFFS, Facts};
 use super::super::finding::Finding;
 use mptcplab_bpf::system::STRUCT_OPS_LINKS;
@@ -19,12 +20,13 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 
 fn bpffs(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "BPF file system", found, meaning);
+    let load = format!("`{} cc load --pin`", command::name());
     if facts.bpffs {
-        return line(BPFFS, "`mptcplab cc load --pin` pins algorithms there");
+        return line(BPFFS, &format!("{load} pins algorithms there"));
     }
     line(
         &format!("none at {BPFFS}"),
-        "`mptcplab cc load --pin` cannot pin algorithms; runs do not need it",
+        &format!("{load} cannot pin algorithms; runs do not need it"),
     )
     .warn(format!("mount -t bpf -o mode=0700 bpf {BPFFS}"))
 }
@@ -38,7 +40,10 @@ fn version(facts: &Facts) -> Finding {
         Some(version) if version >= OLDEST_KERNEL => line(
             "algorithms can be loaded, but before 6.4 one stays registered if the process that loaded it is killed",
         )
-        .warn("mptcplab cc list    # after such a kill; mptcplab cc unload removes it"),
+        .warn(format!(
+            "{} cc list    # after such a kill; `cc unload` removes it",
+            command::as_root()
+        )),
         _ => line("older than 6.1, the oldest kernel that the algorithms support")
             .missing("apt-get install linux-image-amd64    # of Debian 12 or newer; Ubuntu: linux-generic-hwe-24.04"),
     }
@@ -98,7 +103,10 @@ fn struct_ops(facts: &Facts) -> Finding {
             &format!("refused: {error}"),
             "no congestion control can be loaded",
         )
-        .missing("mptcplab cc load reno    # shows the kernel's full error message"),
+        .missing(format!(
+            "{} cc load reno    # shows the kernel's full error message",
+            command::as_root()
+        )),
         None if facts.may_load() => line(
             "supported by the kernel",
             "loading was not tested: the test could not be run",
@@ -108,7 +116,7 @@ fn struct_ops(facts: &Facts) -> Finding {
             "supported by the kernel",
             "loading was not tested: it needs privileges that this process lacks",
         )
-        .warn("sudo .venv/bin/mptcplab doctor"),
+        .warn(format!("{} doctor", command::as_root())),
     }
 }
 

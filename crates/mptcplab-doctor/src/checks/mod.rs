@@ -152,6 +152,48 @@ mod tests {
         }
     }
 
+    /// Remedies named `.venv/bin/mptcplab`, which whoever has only the program does not have.
+    #[test]
+    fn no_line_names_a_command_that_the_user_does_not_have() {
+        let denied = healthy_except(|facts| {
+            facts.release = "6.3.9".into();
+            facts.load = None;
+            facts.capabilities = 0;
+            facts.is_root = false;
+            facts.escape = Some(Err("no seccomp".into()));
+            facts.probe = ProbeResults {
+                user: Some(Err(1)),
+                network: None,
+                tun_node: Some(Ok(())),
+                tun: Some(Err(1)),
+                realtime: Some(Err(1)),
+            };
+            facts
+                .sysctls
+                .insert("net.ipv4.tcp_available_congestion_control", "reno".into());
+        });
+        let refused = healthy_except(|facts| {
+            facts.load = Some(Err("no".into()));
+            facts.bpffs = false;
+            facts.loaded.as_mut().unwrap()[0].uncoupled = 38;
+        });
+        let machines = [healthy(), denied, refused, Facts::default()];
+        for finding in machines.iter().flat_map(|facts| all(facts, None)) {
+            let text = format!(
+                "{}\n{}",
+                finding.meaning,
+                finding.remedy.as_deref().unwrap_or_default()
+            );
+            assert!(!text.contains(".venv"), "{finding:?}");
+            for command in ["cc", "doctor", "run"] {
+                assert!(
+                    !text.contains(&format!("mptcplab {command}")),
+                    "{finding:?}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn names_are_unique() {
         let findings = all(&healthy(), None);

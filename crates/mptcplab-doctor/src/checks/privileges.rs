@@ -7,7 +7,6 @@ use super::super::finding::Finding;
 use super::super::probe::Step;
 
 const AREA: &str = "Privileges";
-const AS_ROOT: &str = "sudo .venv/bin/mptcplab run SCENARIO --engine kernel";
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     vec![
@@ -35,8 +34,8 @@ fn ebpf(facts: &Facts) -> Finding {
             "capabilities in a user namespace, such as that of a rootless container, do not count for loading eBPF",
         )
         .missing(format!(
-            "sudo {} ...    # outside of the user namespace",
-            command::name()
+            "{} ...    # outside of the user namespace",
+            command::as_root()
         ));
     }
     let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
@@ -47,7 +46,7 @@ fn ebpf(facts: &Facts) -> Finding {
         &format!("no {}", lacking.join(", no ")),
         "this process cannot load algorithms or the tracer; the simulator needs neither",
     )
-    .missing(AS_ROOT)
+    .missing(command::run_as_root())
 }
 
 fn net_admin(facts: &Facts) -> Finding {
@@ -73,7 +72,7 @@ fn realtime(facts: &Facts) -> Finding {
             &format!("no ({})", reason(errno)),
             "the link emulator competes with other processes; runs in which it was too late are marked invalid",
         )
-        .warn(AS_ROOT),
+        .warn(command::run_as_root()),
         None => line("unknown", "the test could not be run").warn_without_remedy(),
     }
 }
@@ -100,7 +99,7 @@ fn allow_users(facts: &Facts, errno: i32) -> String {
     if facts.number("kernel.unprivileged_userns_clone") == Some(0) {
         return "sysctl -w kernel.unprivileged_userns_clone=1".into();
     }
-    allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())
+    allow_in_apparmor(facts).unwrap_or_else(command::run_as_root)
 }
 
 /// Ubuntu lets everybody create a user namespace, but without privileges in it.
@@ -119,7 +118,7 @@ fn network_namespaces(facts: &Facts) -> Finding {
             let remedy = if full {
                 "sysctl -w user.max_net_namespaces=15000".into()
             } else {
-                allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())
+                allow_in_apparmor(facts).unwrap_or_else(command::run_as_root)
             };
             line(&format!("no ({})", reason(errno)), meaning).missing(remedy)
         }
@@ -151,7 +150,7 @@ fn tun(facts: &Facts) -> Finding {
             line(&format!("/dev/net/tun: {}", reason(errno))).missing("modprobe tun")
         }
         [_, Some(Err(errno))] => line(&format!("no device can be created ({})", reason(errno)))
-            .missing(allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())),
+            .missing(allow_in_apparmor(facts).unwrap_or_else(command::run_as_root)),
         _ => not_reached(line("not tried")),
     }
 }
@@ -182,16 +181,19 @@ fn sandbox(facts: &Facts) -> Finding {
                 return reached.warn_without_remedy();
             }
             // Without root a run has the user of the doctor, who may do this to its own processes.
-            reached.warn(AS_ROOT)
+            reached.warn(command::run_as_root())
         }
-        Some(Err(why)) => line(&format!("none: {why}")).missing(AS_ROOT),
+        Some(Err(why)) => line(&format!("none: {why}")).missing(command::run_as_root()),
         None => not_reached(line("not tried")),
     }
 }
 
 /// A step after one that failed, whose remedy comes first.
 fn not_reached(line: Finding) -> Finding {
-    line.missing("mptcplab doctor    # again, after the problem above is fixed")
+    line.missing(format!(
+        "{} doctor    # again, after the problem above is fixed",
+        command::name()
+    ))
 }
 
 fn reason(errno: i32) -> &'static str {

@@ -401,10 +401,11 @@ fn on_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding
             "the client has opened none to the {announced} addresses that this host announces; its own limits may prevent it"
         )
     };
-    Some(line(meaning).missing(
-        "mptcplab doctor --pid PID    # on the client, which opens the subflows\n\
+    Some(line(meaning).missing(format!(
+        "sudo {} doctor --pid PID    # on the client, which opens the subflows\n\
          ip mptcp endpoint add ADDRESS signal    # announces a further address of this host",
-    ))
+        command::name()
+    )))
 }
 
 #[cfg(test)]
@@ -640,11 +641,10 @@ mod tests {
             role: Role::Server,
             ..one()
         };
+        let remedy = absence(&server, &host()).remedy.unwrap();
         assert!(
-            absence(&server, &host())
-                .remedy
-                .unwrap()
-                .contains("on the client")
+            remedy.starts_with("sudo ") && remedy.contains(" doctor --pid PID    # on the client"),
+            "{remedy}"
         );
         let mut strict = host();
         strict.counters = Counters::parse("MPTcpExt: MPJoinRejected\nMPTcpExt: 6\n");
