@@ -22,8 +22,9 @@ esac
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
 
-# The program without libraries, and the Debian package of it.
+# The program without libraries, the notices of all that is in it, and the Debian package of both.
 PROGRAM=$DIST/mptcplab-kernel-$VERSION-linux-$ARCH
+NOTICES=$PROGRAM.copyright
 PACKAGE=$DIST/mptcplab-kernel_${VERSION}_$DEBIAN_ARCH.deb
 
 # the_wheel: the wheel for ARCH in dist/, or a pattern that matches nothing.

@@ -10,7 +10,7 @@ INSTALLED=/usr/sbin/mptcplab-kernel
 main() {
 	need_x86_64
 	have dpkg-deb || fail "dpkg-deb is missing" "a package of Debian is built on Debian or Ubuntu, or where dpkg is installed"
-	[ -x "$PROGRAM" ] || fail "not built: $PROGRAM" "make static ARCH=$ARCH"
+	if [ ! -x "$PROGRAM" ] || [ ! -f "$NOTICES" ]; then fail "not built: $PROGRAM" "make static ARCH=$ARCH"; fi
 	emulator
 	rm -rf "$TREE" && mkdir -p "$DIST"
 	install -D -m 755 "$PROGRAM" "$TREE$INSTALLED"
@@ -45,17 +45,7 @@ unit() {
 	fi
 }
 
-copyright() {
-	local file=$TREE/usr/share/doc/mptcplab-kernel/copyright
-	mkdir -p "$(dirname "$file")"
-	{
-		printf 'mptcplab is licensed under MIT or Apache-2.0, its algorithms under GPL-2.0-only or BSD-2-Clause.\n'
-		printf 'The program contains libbpf (LGPL-2.1 or BSD-2-Clause), libelf (LGPL-3.0-or-later or GPL-2.0-or-later),\n'
-		printf 'zlib (Zlib), musl (MIT) and the crates that Cargo.lock of its sources lists.\n\n'
-		cat LICENSE-MIT
-	} >"$file"
-	chmod 644 "$file"
-}
+copyright() { install -D -m 644 "$NOTICES" "$TREE/usr/share/doc/mptcplab-kernel/copyright"; }
 
 control() {
 	mkdir -p "$TREE/DEBIAN"

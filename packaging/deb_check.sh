@@ -15,6 +15,7 @@ main() {
 	check "Before, the package is not installed" absent
 	check "Install" inside dpkg --install /package.deb
 	check "What is installed has not been changed" inside dpkg --verify mptcplab-kernel
+	check "The copyright file has the notices of what is linked" notices
 	check "The program starts" inside mptcplab-kernel --version
 	started=$(milliseconds_to_start inside mptcplab-kernel --version)
 	check "It needs no library" static
@@ -48,6 +49,19 @@ absent() {
 			return 1
 		fi
 	done
+}
+
+# packaging/notices.py ends the build where one is missing; here, the package has to have them.
+notices() {
+	local file=$COPY/usr/share/doc/mptcplab-kernel/copyright part
+	cmp "$NOTICES" "$file"
+	for part in libbpf elfutils zlib musl/ rust/library algorithms/; do
+		if ! grep -Eq "^(Files:)? .*$part" "$file"; then
+			say "no notice of: $part"
+			return 1
+		fi
+	done
+	grep -q "Redistribution and use in source and binary forms" "$file" && grep -q "GNU LESSER GENERAL PUBLIC LICENSE" "$file"
 }
 
 static() { ! readelf --dynamic --wide "$COPY/usr/sbin/mptcplab-kernel" | grep NEEDED; }

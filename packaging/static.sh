@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds dist/mptcplab-kernel-VERSION-linux-ARCH: the program of the kernel engine without libraries. It runs on every
-# Linux of this processor, with the commands `doctor`, `cc` and `run`, and the eBPF objects inside.
+# Linux of this processor, with the commands `doctor`, `cc` and `run`, and the eBPF objects inside. The file .copyright
+# beside it has the notices that whoever distributes it has to distribute with it.
 #
 # The C library in it is musl. Nothing of the system becomes part of the program but what its compilers make of the
 # sources; `make static-check` builds twice and compares the bytes.
@@ -25,7 +26,14 @@ main() {
 	if ! readelf --file-header "$PROGRAM" | grep -q 'Type: *DYN'; then
 		fail "not for any address: $PROGRAM" "the linker did not make a position-independent program"
 	fi
+	notices
 	say "built: $PROGRAM ($(size "$PROGRAM"))"
+}
+
+notices() {
+	local zig
+	zig=$("$TOOLS/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)')
+	"${PYTHON:-python3}" packaging/notices.py "$NOTICES" "$TARGET" "$zig" mptcplab-kernel
 }
 
 main

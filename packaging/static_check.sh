@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 main() {
-	local files=("$(basename "$PROGRAM")" "$(basename "$PACKAGE")") file
+	local files=("$(basename "$PROGRAM")" "$(basename "$NOTICES")" "$(basename "$PACKAGE")") file
 	if [ -n "$(git status --porcelain)" ]; then fail "there are changes that are not committed" "git commit, then make static deb"; fi
 	for file in "${files[@]}"; do
 		[ -f "$DIST/$file" ] || fail "not built: $DIST/$file" "make static deb"

@@ -13,6 +13,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import kernel_program as k
 import pytest
@@ -285,6 +286,123 @@ def test_the_bill_of_materials_has_all_that_is_compiled_into_the_kernel_program(
     assert all(len(one["hashes"][0]["content"]) == 64 for one in entries.values() if "purl" in one)
     leads_to = {ref for one in bill["dependencies"] for ref in one["dependsOn"]}
     assert leads_to == set(entries)
+
+
+@pytest.fixture
+def notices(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script that writes the notices, which imports another one beside it."""
+    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
+    # Before its classes are made, which look for their module.
+    spec = importlib.util.spec_from_file_location("notices", ROOT / "packaging/notices.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "notices", loaded)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_everything_that_is_linked_into_the_kernel_program_has_its_notice(notices: ModuleType) -> None:
+    """The package's copyright file had four lines, and the program beside it had none."""
+    target = "x86_64-unknown-linux-musl"
+    linked = notices.sources(target, ["mptcplab-kernel"])
+    text = notices.document("0.1.0", None, linked)
+    # As the bill of materials names it.
+    bill = module("packaging/sbom.py").bill("mptcplab-kernel", target, ["mptcplab-kernel"], [])
+    crates = {f"vendor/{one['name']}-{one['version']}/*" for one in bill["components"] if "purl" in one}
+    files = {file for stanza in stanzas(text) if "Files" in stanza for file in stanza["Files"].split()}
+    assert crates - files == set()
+    assert len(crates) > 50
+    others = {one["name"] for one in bill["components"] if "purl" not in one}
+    # The crates of the workspace are mptcplab.
+    assert {name for name in others if not name.startswith("mptcplab-")} == {"libbpf", "libelf", "zlib"}
+    assert others - {one.name for one in linked} == others - {"libbpf", "libelf", "zlib", "mptcplab-algorithms"}
+    entries = {file: stanza for stanza in stanzas(text) for file in stanza.get("Files", "").split()}
+    assert "Copyright (c) 2015 The Libbpf Authors" in entries["vendor/" + libbpf_sys(bill) + "/libbpf/*"]["Copyright"]
+    assert "Redistributions in binary form" in entries["algorithms/*"]["License"]
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in entries["vendor/" + libbpf_sys(bill) + "/elfutils/*"]["License"]
+    assert "TERMS AND CONDITIONS FOR USE" in stanzas(text)[-1]["License"]
+    assert all(entry["Copyright"].strip() for entry in entries.values())
+    assert text.count("NOTICE.txt:\n") >= 1
+
+
+def libbpf_sys(bill: dict[str, Any]) -> str:
+    """The directory of the crate with the C libraries, as the notices name it."""
+    (found,) = [one for one in bill["components"] if one["name"] == "libbpf-sys"]
+    return f"{found['name']}-{found['version']}"
+
+
+def stanzas(text: str) -> list[dict[str, str]]:
+    """The fields of each entry of a file in Debian's format."""
+    found = []
+    for stanza in text.strip().split("\n\n"):
+        assert all(re.match(r"[A-Z][\w-]*:| \S|  +\S", line) for line in stanza.splitlines()), stanza
+        fields = re.split(r"^([A-Z][\w-]*):", stanza, flags=re.MULTILINE)
+        found.append(dict(zip(fields[1::2], fields[2::2], strict=True)))
+    assert "Format" in found[0]
+    assert all("License" in one for one in found[1:])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("licence", "file", "content"),
+    [
+        ("MIT", "README.md", "Permission is hereby granted, free of charge, to any person"),
+        ("MIT", "LICENSE", "See the file COPYING."),
+        ("MIT AND Unicode-3.0", "LICENSE-MIT", "Permission is hereby granted, free of charge, to any person"),
+        ("MPL-2.0", "LICENSE", "Mozilla Public License Version 2.0"),
+        (None, "src.rs", ""),
+    ],
+)
+def test_a_crate_without_the_text_of_its_licence_ends_the_build(
+    notices: ModuleType, tmp_path: Path, licence: str | None, file: str, content: str
+) -> None:
+    (tmp_path / file).write_text(content)
+    package = {
+        "name": "bare",
+        "version": "3.1.4",
+        "license": licence,
+        "manifest_path": str(tmp_path / "Cargo.toml"),
+        "authors": ["A. Nobody"],
+    }
+    with pytest.raises(SystemExit, match=r"no text of the licence of bare \("):
+        notices.document("0.1.0", None, [notices.crate(package)])
+
+
+def test_a_choice_of_licences_needs_the_text_of_one_of_them(notices: ModuleType) -> None:
+    mit = "Permission is hereby granted,\n free of charge, to any person"
+    unicode = "UNICODE LICENSE V3"
+    assert notices.suffices("Apache-2.0 OR MIT", [mit])
+    assert notices.suffices("MIT/Apache-2.0", [mit])
+    assert notices.suffices("Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT", [mit])
+    assert notices.suffices("(MIT OR Apache-2.0) AND Unicode-3.0", [unicode, mit])
+    assert not notices.suffices("(MIT OR Apache-2.0) AND Unicode-3.0", [mit])
+    assert not notices.suffices("Apache-2.0 AND MIT", [mit])
+    assert notices.debian("(MIT OR Apache-2.0) AND Unicode-3.0") == "Expat or Apache-2.0, and Unicode-3.0"
+
+
+def test_the_toolchain_adds_its_notices(notices: ModuleType, tmp_path: Path) -> None:
+    page = notices.rustc("--print", "sysroot") / "share/doc/rust/COPYRIGHT-library.html"
+    if not page.is_file():
+        pytest.skip("SKIPPED, NOT TESTED: this Rust has no page with the notices of its library")
+    for name, text in (
+        ("lib/libc/musl/COPYRIGHT", "Copyright © 2005 Rich\nPermission is hereby granted, free of charge"),
+        ("LICENSE", "Copyright (c) Zig contributors\nPermission is hereby granted, free of charge"),
+        ("lib/libunwind/LICENSE.TXT", (ROOT / "LICENSE-APACHE").read_text()),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "lib/compiler_rt").mkdir()
+    rust = notices.of_rust("x86_64-unknown-linux-gnu")
+    linked = [*notices.of_zig(tmp_path), *rust]
+    entries = {
+        file for one in stanzas(notices.document("0.1.0", None, linked)) for file in one.get("Files", "").split()
+    }
+    assert entries >= {"ziglang/lib/libc/musl/*", "ziglang/lib/libunwind/*", "rust/library/*"}
+    names = {one.name.rpartition("-")[0] for one in rust}
+    # Of the crates on the page, those for another system are left out.
+    assert names >= {"gimli", "hashbrown", "libc"}
+    assert not names & {"wasi", "windows-sys", "r-efi"}
 
 
 def test_the_man_page_and_the_completion_of_the_kernel_program_have_all_that_its_help_has(tmp_path: Path) -> None:
