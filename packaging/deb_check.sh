@@ -28,6 +28,8 @@ main() {
 	check "The unit can be enabled" enabled
 	check "Remove" inside dpkg --purge mptcplab-kernel
 	check "Nothing is left" absent
+	check "Install, enable and remove where systemd does not run" without_systemd
+	check "Nothing is left there either" absent
 	say "the package has $(size "$PACKAGE"), the program starts in $started ms"
 	conclude "the output of each is above"
 }
@@ -117,6 +119,10 @@ scenario() {
 enabled() {
 	inside systemctl enable mptcplab-cc@olia.service
 	[ -L "$COPY/etc/systemd/system/multi-user.target.wants/mptcplab-cc@olia.service" ]
+}
+
+without_systemd() {
+	rm -r "$COPY/run/systemd" && inside dpkg --install /package.deb && enabled && inside dpkg --purge mptcplab-kernel
 }
 
 # What this machine lacks is said, and is no mistake of the package.
