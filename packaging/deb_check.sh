@@ -20,6 +20,7 @@ main() {
 	started=$(milliseconds_to_start inside mptcplab-kernel --version)
 	check "It needs no library" static
 	check "The man page has no mistakes" man_page
+	check "The help offers no C files, which the program refuses" no_c_files
 	check "bash completes commands and options" completes
 	check "The unit has no mistakes" unit
 	check "doctor answers" doctor
@@ -77,6 +78,15 @@ man_page() {
 	found=$(gzip -dc "$COPY/usr/share/man/man8/mptcplab-kernel.8.gz" | groff -man -Tutf8 -ww 2>&1 >/dev/null)
 	printf '%s' "$found"
 	[ -z "$found" ]
+}
+
+no_c_files() {
+	local result=0
+	if inside mptcplab-kernel cc load --help | grep "C file" || gzip -dc "$COPY/usr/share/man/man8/mptcplab-kernel.8.gz" | grep "C file"; then
+		return 1
+	fi
+	inside mptcplab-kernel cc load ./mine.c || result=$?
+	[ $result -eq 2 ]
 }
 
 completes() {

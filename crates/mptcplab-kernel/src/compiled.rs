@@ -28,6 +28,24 @@ pub(crate) struct Arguments {
 const HINT: &str =
     "algorithms of the build can be loaded; the engines sim and vm take C files without privileges";
 
+/// Whether this program can load the libraries that C files are compiled to: one that is linked without libraries cannot.
+const LOADS_FILES: bool = cfg!(not(target_feature = "crt-static"));
+
+/// The help of the names that `cc load` takes.
+pub(crate) fn names_help() -> &'static str {
+    names_help_of(LOADS_FILES)
+}
+
+/// Whoever has the program without libraries does not have `mptcplab algorithms`.
+fn names_help_of(loads_files: bool) -> &'static str {
+    if loads_files {
+        "Names of algorithms, as listed by `mptcplab algorithms`, or paths of C files, which are compiled: use only files \
+         that you trust"
+    } else {
+        "Names of algorithms, such as olia"
+    }
+}
+
 /// Fails where the native half of a C file must not or cannot run in this process.
 fn require_loadable() -> Result<(), Failure> {
     require_libraries()?;
@@ -47,7 +65,7 @@ fn has_capabilities_of_file() -> bool {
 }
 
 fn require_libraries() -> Result<(), Failure> {
-    if cfg!(target_feature = "crt-static") {
+    if !LOADS_FILES {
         return Err(Failure::new(
             "this program was linked without libraries, and cannot load those that C files are compiled to",
         )
@@ -157,4 +175,20 @@ impl Source {
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The help and the man page of the packages promised C files, which their program refuses.
+    #[test]
+    fn only_a_program_that_loads_c_files_offers_them() {
+        assert!(names_help_of(true).contains("C files"));
+        assert!(!names_help_of(false).contains("C files"));
+        assert_eq!(
+            require_libraries().is_ok(),
+            names_help().contains("C files")
+        );
+    }
 }

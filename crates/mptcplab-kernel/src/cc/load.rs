@@ -22,9 +22,7 @@ use std::path::{Path, PathBuf};
 /// they close.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Names of algorithms, as listed by `mptcplab algorithms`, or paths of C files, which are compiled: use only files that
-    /// you trust.
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", help = compiled::names_help())]
     names: Vec<String>,
     #[command(flatten)]
     options: LoadOptions,
