@@ -227,7 +227,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
         no(
             "pacing",
             message,
-            "use an algorithm of `mptcplab algorithms`",
+            "use an algorithm of mptcplab, such as olia",
         );
     }
     if run.profile == Profile::LinuxPre4 && tcp.cc.kernel_name().is_some() {
@@ -238,7 +238,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
         no(
             "profile",
             message,
-            "use an algorithm of `mptcplab algorithms`, or another profile",
+            "use an algorithm of mptcplab, such as olia, or another profile",
         );
     }
 }
