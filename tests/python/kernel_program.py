@@ -53,7 +53,8 @@ def need_root() -> None:
 PEER = """
 import socket, sys, time
 role, address, port, algorithm = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-end = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+end = socket.socket(family, socket.SOCK_STREAM, 262)
 if algorithm:
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm.encode())
 if role == "server":
@@ -66,7 +67,7 @@ if role == "server":
         pass
 else:
     end.connect((address, port))
-    print("%s:%d" % end.getsockname(), flush=True)
+    print("%s:%d" % end.getsockname()[:2], flush=True)
     while True:
         end.send(b"x" * 1000)
         time.sleep(0.05)

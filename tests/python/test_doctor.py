@@ -204,6 +204,38 @@ def test_a_missing_subflow_is_explained_by_its_cause(hosts: tuple[k.Host, k.Host
     assert remedy.startswith("ip mptcp limits set ")
 
 
+def test_an_endpoint_of_ipv6_is_found_and_its_subflow_explained(hosts: tuple[k.Host, k.Host]) -> None:
+    """The doctor did not look at it, and told the operator to add what was there."""
+    client, server = hosts
+    for host, device, end in ((client, "up", 1), (server, "down", 2)):
+        for number in (1, 2):
+            host(f"ip address add 2001:db8:{number}::{end}/64 dev {device}{number} nodad")
+    client("""
+        ip mptcp limits set subflows 1
+        ip mptcp endpoint add 2001:db8:2::1 id 7 dev up2 subflow backup
+    """)
+    server.start("server", "2001:db8:1::2", 5004)
+    sender, _ = client.start("client", "2001:db8:1::2", 5004)
+    found = asked_until(sender.pid, 1)
+    (endpoints,) = [line for line in found["findings"] if line["name"] == "endpoints"]
+    assert endpoints["found"] == "2001:db8:2::1 id 7 dev up2 subflow backup"
+    (line,) = lines(found, "absent")
+    assert line["found"] == "from 2001:db8:2::1 on up2 (endpoint 7)"
+    assert "no route from it to 2001:db8:1::2" in line["meaning"]
+    assert line["remedy"].startswith("ip -6 rule add from 2001:db8:2::1 table 107 && ip -6 route add default")
+    # What the remedy does; the server forwards nothing, but answers for its other address.
+    client("""
+        ip -6 rule add from 2001:db8:2::1 table 107
+        ip -6 route add default via 2001:db8:2::2 dev up2 table 107
+        ip mptcp endpoint delete id 7
+        ip mptcp endpoint add 2001:db8:2::1 id 7 dev up2 subflow
+    """)
+    found = asked_until(sender.pid, 2)
+    assert lines(found, "absent") == []
+    sources = {subflow["local"].rpartition(":")[0] for subflow in found["connections"][0]["subflows"]}
+    assert sources == {"[2001:db8:1::1]", "[2001:db8:2::1]"}
+
+
 def test_a_fallback_to_tcp_is_named_with_its_cause(hosts: tuple[k.Host, k.Host]) -> None:
     client, server = hosts
     server("sysctl -w net.mptcp.enabled=0")

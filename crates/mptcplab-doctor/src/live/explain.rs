@@ -176,11 +176,15 @@ fn absent(area: &str, connection: &Connection, host: &Host) -> Vec<Finding> {
     if connection.role == Role::Server {
         return on_server(area, connection, host).into_iter().collect();
     }
-    let unused: Vec<&Endpoint> = host
-        .paths
-        .endpoints
-        .iter()
-        .filter(|endpoint| opens(endpoint) && !starts_from(connection, endpoint.address))
+    // The kernel opens no subflow from an address of another version of IP than the peer's.
+    let fits = |endpoint: &Endpoint| endpoint.address.is_ipv4() == connection.remote.is_ipv4();
+    let opening = || host.paths.endpoints.iter().filter(|one| opens(one));
+    let has_others = connection.subflows.len() > 1
+        || opening().any(fits)
+        || !spare_addresses(connection, host).is_empty();
+    let unused: Vec<&Endpoint> = opening()
+        .filter(|one| fits(one) || !has_others)
+        .filter(|one| !starts_from(connection, one.address))
         .collect();
     if !unused.is_empty() {
         return unused
@@ -196,6 +200,15 @@ fn absent(area: &str, connection: &Connection, host: &Host) -> Vec<Finding> {
 
 fn opens(endpoint: &Endpoint) -> bool {
     endpoint.flags.contains(&"subflow") || endpoint.flags.contains(&"fullmesh")
+}
+
+/// The addresses of this host from which the peer could be reached and no subflow starts.
+fn spare_addresses<'a>(connection: &Connection, host: &'a Host) -> Vec<&'a Address> {
+    host.addresses
+        .iter()
+        .filter(|a| a.is_up && a.ip.is_ipv4() == connection.remote.is_ipv4())
+        .filter(|a| !starts_from(connection, a.ip))
+        .collect()
 }
 
 fn starts_from(connection: &Connection, ip: IpAddr) -> bool {
@@ -269,7 +282,8 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
             nix::errno::Errno::from_raw(*errno).desc()
         ))
         .missing(format!(
-            "ip rule add from {ip} table 10{id} && ip route add default via GATEWAY dev {dev} table 10{id}",
+            "ip{v6} rule add from {ip} table 10{id} && ip{v6} route add default via GATEWAY dev {dev} table 10{id}",
+            v6 = if endpoint.address.is_ipv6() { " -6" } else { "" },
             ip = endpoint.address,
             id = endpoint.id,
             dev = address.device
@@ -326,12 +340,14 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
     if host.paths.subflows == 0 {
         return line("the limit of subflows beyond the first is 0".into()).missing(RAISE);
     }
-    let others: Vec<&Address> = host
-        .addresses
-        .iter()
-        .filter(|a| a.is_up && a.ip.is_ipv4() == connection.remote.is_ipv4())
-        .filter(|a| !starts_from(connection, a.ip))
-        .collect();
+    if host.paths.ipv6_endpoints > 0 && connection.remote.is_ipv6() {
+        return line(
+            "not examined: this host has endpoints with IPv6 addresses, which could not be read; `ip mptcp endpoint` lists them"
+                .into(),
+        )
+        .warn_without_remedy();
+    }
+    let others = spare_addresses(connection, host);
     if !others.is_empty() {
         let commands: Vec<String> = others
             .iter()
@@ -623,6 +639,100 @@ mod tests {
             absence(&one(), &bare)
                 .meaning
                 .contains("limit of accepted addresses (add_addr_accepted) is 0")
+        );
+    }
+
+    const HERE6: &str = "2001:db8:2::1";
+
+    /// The same over IPv6: the connection uses the first device, and there is an endpoint on the second.
+    fn over_ipv6() -> (Connection, Host) {
+        let mut first = subflow("[2001:db8:1::1]:40000", (0, 0));
+        first.remote = "[2001:db8:1::2]:443".parse().unwrap();
+        let mut connection = client(vec![first.clone()]);
+        (connection.local, connection.remote) = (first.local, first.remote);
+        let mut host = host();
+        for (address, ip) in host.addresses.iter_mut().zip(["2001:db8:1::1", HERE6]) {
+            address.ip = ip.parse().unwrap();
+        }
+        host.paths.endpoints[0].address = HERE6.parse().unwrap();
+        (connection, host)
+    }
+
+    /// The doctor denied an endpoint with an IPv6 address, and told the operator to add it.
+    #[test]
+    fn an_endpoint_of_ipv6_is_explained_like_any_other() {
+        let (one, host) = over_ipv6();
+        let found = absence(&one, &host);
+        assert!(
+            found.meaning.contains("nothing on this host prevents it"),
+            "{found:?}"
+        );
+        assert_eq!(found.found, format!("from {HERE6} on wlan0 (endpoint 4)"));
+
+        let mut stray = host.clone();
+        stray
+            .no_route
+            .insert((HERE6.parse().unwrap(), one.remote.ip()), libc::ENETUNREACH);
+        let remedy = absence(&one, &stray).remedy.unwrap();
+        assert!(
+            remedy.starts_with("ip -6 rule add from 2001:db8:2::1 table 104 && ip -6 route add"),
+            "{remedy}"
+        );
+
+        let mut none = host;
+        none.paths.endpoints.clear();
+        assert_eq!(
+            absence(&one, &none).remedy.as_deref(),
+            Some("ip mptcp endpoint add 2001:db8:2::1 dev wlan0 subflow")
+        );
+    }
+
+    #[test]
+    fn endpoints_of_ipv6_that_cannot_be_read_are_not_denied() {
+        let (one, mut host) = over_ipv6();
+        host.paths.endpoints.clear();
+        host.paths.ipv6_endpoints = 1;
+        let lines = explain(&one, &host);
+        let found = lines.iter().find(|line| line.name == "absent").unwrap();
+        assert_eq!(
+            (found.status, found.remedy.as_deref()),
+            (Status::Warn, None)
+        );
+        assert!(found.meaning.starts_with("not examined"), "{found:?}");
+    }
+
+    #[test]
+    fn an_endpoint_of_the_other_version_of_ip_is_not_missed_beside_one_that_fits() {
+        let both = client(vec![
+            subflow("10.0.1.1:40000", (0, 0)),
+            subflow("10.0.2.1:41000", (4, 0)),
+        ]);
+        let mut host = host();
+        host.paths.endpoints.push(Endpoint {
+            address: HERE6.parse().unwrap(),
+            id: 5,
+            flags: vec!["subflow"],
+            device: Some("wlan0".into()),
+        });
+        let lines = explain(&both, &host);
+        assert!(
+            lines.iter().all(|line| line.status == Status::Ok),
+            "{lines:#?}"
+        );
+        assert_eq!(
+            absence(&one(), &host).found,
+            "from 10.0.2.1 on wlan0 (endpoint 4)"
+        );
+        host.paths.endpoints.remove(0);
+        assert_eq!(
+            absence(&one(), &host).remedy.as_deref(),
+            Some("ip mptcp endpoint add 10.0.2.1 dev wlan0 subflow")
+        );
+        host.addresses[1].ip = HERE6.parse().unwrap();
+        assert!(
+            absence(&one(), &host)
+                .meaning
+                .contains("another version of IP")
         );
     }
 

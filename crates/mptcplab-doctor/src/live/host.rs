@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use crate::facts::{Endpoint, PathManagement};
+use crate::ipv6;
 use mptcplab_net::Namespace;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -64,20 +65,21 @@ fn is_reachable(ip: IpAddr) -> bool {
 }
 
 /// Looks up the route from an endpoint's address to the peer, over the endpoint's device if it has one. The error is the
-/// kernel's error number. Only IPv4 is supported, as endpoints are only listed for IPv4.
+/// kernel's error number. There is no route to another version of IP, and nothing is looked up.
 pub(super) fn route(namespace: &Namespace, endpoint: &Endpoint, peer: IpAddr) -> Result<(), i32> {
-    let (IpAddr::V4(source), IpAddr::V4(destination)) = (endpoint.address, peer) else {
-        return Ok(());
-    };
     let device = endpoint
         .device
         .as_ref()
         .map(|name| if_nametoindex(name.as_str()))
         .transpose()
         .map_err(|errno| errno as i32)?;
-    namespace
-        .lookup_route(source, destination, device)
-        .map_err(|error| error.errno().unwrap_or(0))
+    match (endpoint.address, peer) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => namespace
+            .lookup_route(source, destination, device)
+            .map_err(|error| error.errno().unwrap_or(0)),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => ipv6::route(source, destination, device),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
