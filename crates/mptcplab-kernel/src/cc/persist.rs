@@ -8,8 +8,9 @@ use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_doctor::{command, errln, out, outln, trust};
 use serde_json::json;
 use std::env;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,8 @@ const UNIT: &str = "mptcplab-cc.service";
 /// The unit, with `@PROGRAM@`, `@OPTIONS@` (of `cc load`) and `@NAMES@`. Packages install it with their own.
 const TEMPLATE: &str = include_str!("mptcplab-cc.service.in");
 const FOLDER: &str = "/etc/systemd/system";
+/// Whatever the caller's umask is: root executes what the unit says.
+const MODE: u32 = 0o644;
 
 /// Load algorithms at every boot with the systemd unit mptcplab-cc.service. A second call replaces the first one's unit.
 #[derive(Debug, clap::Args)]
@@ -148,6 +151,7 @@ fn install(
     text: &[u8],
     enable: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    not_a_link(path)?;
     let former = fs::read(path).ok();
     write(path, text)?;
     enable().inspect_err(|_| {
@@ -158,13 +162,35 @@ fn install(
     })
 }
 
+/// A link is what an operator made of the unit: to /dev/null by `systemctl mask`, so that nothing starts it.
+fn not_a_link(path: &Path) -> Result<(), Failure> {
+    let Ok(target) = fs::read_link(path) else {
+        return Ok(());
+    };
+    if target == Path::new("/dev/null") {
+        return Err(Failure::new(format!("{} is masked", path.display()))
+            .hint(format!("if it may run again: systemctl unmask {UNIT}")));
+    }
+    Err(Failure::new(format!(
+        "{} is a link to {}",
+        path.display(),
+        target.display()
+    ))
+    .hint("this command changes only a unit that it wrote itself: remove the link first"))
+}
+
 /// Writes the file completely or not at all.
 fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
     let partial: PathBuf = path.with_extension("service.partial");
     // What is there under this name is not written to: it may be a link.
     let _ = fs::remove_file(&partial);
-    let written = File::create_new(&partial)
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(&partial)
         .and_then(|mut file| {
+            file.set_permissions(Permissions::from_mode(MODE))?;
             file.write_all(text)?;
             // After a loss of power an empty file would have the name.
             file.sync_all()
@@ -217,10 +243,11 @@ fn warn_of_former(former: &str, names: &[&str], path: &Path) {
 }
 
 fn remove(path: &Path, as_json: bool) -> Result<u8, Failure> {
-    if !path.exists() {
+    if fs::symlink_metadata(path).is_err() {
         return Err(Failure::new(format!("there is no {}", path.display())));
     }
     needs_systemd()?;
+    not_a_link(path)?;
     systemctl(&["disable", UNIT])?;
     fs::remove_file(path).map_err(|error| {
         Failure::new(format!("cannot remove {}: {error}", path.display())).hint("this needs root")
@@ -250,6 +277,10 @@ fn systemctl(words: &[&str]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sched::{CloneFlags, unshare};
+    use nix::sys::stat::Mode;
+    use std::os::unix::fs::symlink;
+    use std::thread;
 
     #[test]
     fn the_unit_loads_exactly_what_was_named() {
@@ -312,6 +343,34 @@ mod tests {
         install(&path, b"second", || Ok(())).unwrap();
         assert!(install(&path, b"third", refuse).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+    }
+
+    #[test]
+    fn a_masked_unit_stays_masked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(UNIT);
+        symlink("/dev/null", &path).unwrap();
+        let error = install(&path, b"first", || Ok(())).unwrap_err().to_string();
+        assert!(error.contains("is masked"), "{error}");
+        assert!(error.contains("systemctl unmask"), "{error}");
+        assert_eq!(fs::read_link(&path).unwrap(), Path::new("/dev/null"));
+    }
+
+    /// With the umask 0, everybody could write what root executes at boot.
+    #[test]
+    fn nobody_else_can_write_the_unit_whatever_the_umask() {
+        for umask in [0o000, 0o077] {
+            let mode = thread::spawn(move || {
+                // The umask is of this thread alone from here on.
+                unshare(CloneFlags::CLONE_FS).unwrap();
+                nix::sys::stat::umask(Mode::from_bits_truncate(umask));
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join(UNIT);
+                write(&path, b"x").unwrap();
+                fs::metadata(&path).unwrap().permissions().mode() & 0o7777
+            });
+            assert_eq!(mode.join().unwrap(), 0o644, "{umask:03o}");
+        }
     }
 
     #[test]
