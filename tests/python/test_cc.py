@@ -164,6 +164,35 @@ def test_as_many_connections_are_coupled_as_was_asked_for(lab: Lab, room: int, d
     assert gone(COUPLED)
 
 
+@pytest.mark.parametrize(("beyond", "uncoupled"), [(7, 0), (8, 1)])
+def test_a_ninth_subflow_is_counted_as_uncoupled(lab: Lab, beyond: int, uncoupled: int) -> None:
+    """It got a table of its own, grew like a connection of its own, and the doctor called it coupled."""
+    if COUPLED in available():
+        pytest.skip(f"SKIPPED, NOT TESTED: somebody has loaded {COUPLED} on this machine")
+    assert lab("load", "template-coupled", "--pin").returncode == 0
+    with k.two_hosts() as (client, server):
+        client("ip mptcp limits set subflows 8 add_addr_accepted 8")
+        for number in range(beyond):
+            address = f"10.9.1.{11 + number}"
+            client(f"ip address add {address}/24 dev up1")
+            client(f"ip mptcp endpoint add {address} dev up1 subflow")
+        server.start("server", "10.9.1.2", 5201)
+        sender, _ = client.start("client", "10.9.1.2", 5201, COUPLED)
+        for _ in range(200):
+            if lab.entry(COUPLED)["sockets"] == 1 + beyond:
+                break
+            time.sleep(0.05)
+        listed = lab.entry(COUPLED)
+        assert (listed["sockets"], listed["uncoupled"]) == (1 + beyond, uncoupled)
+        words = [*lab.before, *program("doctor", "--pid", str(sender.pid), "--json")]
+        found = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
+        (coupling,) = (one for one in found["connection_findings"] if one["name"] == "coupling")
+        assert coupling["status"] == ("warn" if uncoupled else "ok"), coupling
+    done = lab("unload", "template-coupled")
+    assert done.returncode == 0, done.stderr
+    assert gone(COUPLED)
+
+
 def test_in_the_foreground_an_algorithm_is_unloaded_when_the_command_ends(lab: Lab) -> None:
     command = subprocess.Popen(lab.words("load", "template"), stdout=subprocess.PIPE, text=True)
     assert command.stdout is not None

@@ -19,7 +19,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define IDLE_RTTS 4			/* plus this many smoothed RTTs without a hook */
 #define IDLE_CHECK_US 250000ull		/* time between two checks for idle siblings */
 
-/* Sockets that found no room in the table and run uncoupled. */
+/* Sockets that run uncoupled: the table is full, or their connection has CC_MAX_SUBFLOWS others. */
 u64 cc_unplaced;
 
 /* ---- the table: a place for every subflow ---- */
@@ -44,15 +44,20 @@ static __always_inline u32 lowest_free(u32 used)
 	return slot;
 }
 
-/* Takes a slot if the entry is the connection's, or if it is free and free_ones says so. Else CC_MAX_SUBFLOWS. */
+#define NOT_ITS_ENTRY CC_MAX_SUBFLOWS
+#define ITS_ENTRY_IS_FULL (CC_MAX_SUBFLOWS + 1)
+
+/* Takes a slot if the entry is the connection's, or if it is free and free_ones says so. */
 static __always_inline u32 take_slot(struct cc_entry *entry, u64 key, bool free_ones)
 {
-	u32 slot = CC_MAX_SUBFLOWS;
+	u32 slot = NOT_ITS_ENTRY;
 
 	bpf_spin_lock(&entry->lock);
 	if (entry->key == key || (free_ones && !entry->key)) {
 		slot = lowest_free(entry->used);
-		if (slot < CC_MAX_SUBFLOWS) {
+		if (slot >= CC_MAX_SUBFLOWS) {
+			slot = ITS_ENTRY_IS_FULL;
+		} else {
 			if (!entry->key)
 				entry->conn.n_slots = 0;
 			entry->key = key;
@@ -84,6 +89,7 @@ struct search {
 	u32 hash;
 	u32 place;
 	bool free_ones;
+	bool ended;
 };
 
 static long try_entry(u32 probe, struct search *search)
@@ -95,20 +101,24 @@ static long try_entry(u32 probe, struct search *search)
 	if (!entry)
 		return 1;
 	slot = take_slot(entry, search->key, search->free_ones);
-	if (slot >= CC_MAX_SUBFLOWS)
+	if (slot == NOT_ITS_ENTRY)
 		return 0;
+	/* Also if it is full: in a second entry, a subflow would not be coupled with those in the first one. */
+	search->ended = true;
+	if (slot >= CC_MAX_SUBFLOWS)
+		return 1;
 	clear_slot(&entry->conn.slot[slot & (CC_MAX_SUBFLOWS - 1)], true);
 	search->place = CC_PLACED | index << 3 | slot;
 	return 1;
 }
 
-/* The connection's entry, or a free one if it has none. 0: no room. */
+/* A place in the connection's entry, or in a free one if it has none. 0: no room. */
 static __always_inline u32 find_place(u64 key)
 {
 	struct search search = { .key = key, .hash = (key * 0x9e3779b97f4a7c15ull) >> 32 };
 
 	bpf_loop(PROBES, try_entry, &search, 0);
-	if (!search.place) {
+	if (!search.ended) {
 		search.free_ones = true;
 		bpf_loop(PROBES, try_entry, &search, 0);
 	}

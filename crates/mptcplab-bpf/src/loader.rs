@@ -150,7 +150,8 @@ impl Loaded {
         self.link.disconnect();
     }
 
-    /// Number of sockets that found the table full and run uncoupled.
+    /// Number of sockets that found no place in the table and run uncoupled: it was full, or their connection had
+    /// [`mptcplab_cc::MAX_SUBFLOWS`] others.
     pub fn unplaced(&self) -> u64 {
         self.counter(0)
     }

@@ -23,6 +23,13 @@ pub const OPERATOR_PREFIX: &str = "lab_";
 /// Prefix of the kernel-visible names of algorithms that belong to one run of a scenario.
 pub const RUN_PREFIX: &str = "mpl_";
 
+/// The kernel-visible name under which `cc load` loads an algorithm, such as `lab_semicoupled`; the kernel allows at most 15
+/// characters.
+pub fn operator_name(algorithm: &str) -> String {
+    let name = format!("{OPERATOR_PREFIX}{}", algorithm.replace('-', "_"));
+    name.chars().take(15).collect()
+}
+
 /// An eBPF congestion control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
@@ -31,7 +38,7 @@ pub struct Registered {
     pub ours: bool,
     /// Sockets that use it in all network namespaces, as the kernel estimates.
     pub sockets: u64,
-    /// Subflows that found its table full and ran uncoupled, since it was loaded; `None` if that cannot be read.
+    /// Subflows that found no place in its table and ran uncoupled, since it was loaded; `None` if that cannot be read.
     pub uncoupled: Option<u64>,
     /// What keeps it registered.
     pub holder: Holder,

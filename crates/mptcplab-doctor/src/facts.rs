@@ -75,7 +75,7 @@ pub(super) struct Loaded {
     pub(super) sockets: u64,
     /// The same with the namespaces whose default it is.
     pub(super) users: u64,
-    /// Subflows that found its table full and ran uncoupled.
+    /// Subflows that found no place in its table and ran uncoupled, since it was loaded.
     pub(super) uncoupled: u64,
     /// What keeps it registered, as text.
     pub(super) held: &'static str,

@@ -4,7 +4,7 @@ use super::super::command;
 use super::super::defaults;
 use super::super::facts::{Facts, Loaded};
 use super::super::finding::Finding;
-use mptcplab_bpf::registered::{OPERATOR_PREFIX, RUN_PREFIX};
+use mptcplab_bpf::registered::{OPERATOR_PREFIX, RUN_PREFIX, operator_name};
 
 const AREA: &str = "Congestion control";
 /// Coupled algorithms of the former out-of-tree MPTCP kernel, by their names there.
@@ -24,10 +24,12 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 
 /// Whether the algorithm with this kernel-visible name is coupled.
 pub(crate) fn couples(name: &str) -> bool {
-    match name.strip_prefix(OPERATOR_PREFIX) {
-        Some(ours) => mptcplab_cc::find(ours).is_some_and(mptcplab_cc::Algorithm::coupled),
-        None => COUPLED_ELSEWHERE.contains(&name),
+    if !name.starts_with(OPERATOR_PREFIX) {
+        return COUPLED_ELSEWHERE.contains(&name);
     }
+    mptcplab_cc::algorithms()
+        .iter()
+        .any(|algorithm| algorithm.coupled() && operator_name(algorithm.name()) == name)
 }
 
 fn list(available: &[&str]) -> Finding {
@@ -188,6 +190,8 @@ mod tests {
     #[test]
     fn coupling_comes_from_the_algorithm_itself() {
         assert!(couples("lab_olia") && couples("lab_lia") && couples("olia"));
+        // Names with a dash, and those that the kernel cuts, were called uncoupled.
+        assert!(couples("lab_adw_balia") && couples("lab_template_co"));
         assert!(
             !couples("lab_reno")
                 && !couples("lab_cubic")

@@ -7,6 +7,7 @@ use crate::checks::couples;
 use crate::command;
 use crate::facts::Endpoint;
 use crate::finding::Finding;
+use mptcplab_cc::MAX_SUBFLOWS;
 use std::net::IpAddr;
 
 const RAISE: &str = "ip mptcp limits set subflows 8 add_addr_accepted 8    # on both hosts; applies to new connections";
@@ -140,6 +141,24 @@ fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding>
         )
         .warn(format!(
             "{} cc list    # counts the sockets that use the present one; new connections do",
+            command::name()
+        )),
+        [name] if couples(name) && connection.subflows.len() > MAX_SUBFLOWS => line(&format!(
+            "only {MAX_SUBFLOWS} of the {} subflows are coupled; each of the others takes the share of a whole connection, \
+             even at a shared bottleneck",
+            connection.subflows.len()
+        ))
+        .warn(format!(
+            "ip mptcp limits set subflows {}    # beyond the first, on both hosts; applies to new connections",
+            MAX_SUBFLOWS - 1
+        )),
+        [name] if couples(name) && host.uncoupled.contains_key(*name) => line(&format!(
+            "coupled, except for subflows that found no place in the table: {} of all connections since it was loaded, \
+             of which this connection may have some",
+            host.uncoupled.get(*name).copied().unwrap_or(0)
+        ))
+        .warn(format!(
+            "{} cc list    # counts them; a larger --connections of `cc load` makes room",
             command::name()
         )),
         [name] if couples(name) => line(
@@ -549,6 +568,49 @@ mod tests {
         let lines = explain(&both, &reloaded);
         assert_eq!((lines[2].name, lines[2].status), ("coupling", Status::Warn));
         assert!(lines[2].meaning.contains("earlier load"));
+    }
+
+    /// Nine subflows were called coupled, of which the ninth grew like a connection of its own.
+    #[test]
+    fn a_connection_with_more_subflows_than_can_be_coupled_is_not_called_coupled() {
+        let with = |count: u8| {
+            let local = |n: u8| format!("10.0.{}.1:{}", n + 1, 40_000 + u16::from(n));
+            client((0..count).map(|n| subflow(&local(n), (n, 0))).collect())
+        };
+        let coupling = |connection: &Connection| {
+            let lines = explain(connection, &host());
+            let line = lines.iter().find(|line| line.name == "coupling");
+            line.cloned().unwrap()
+        };
+        assert_eq!(coupling(&with(8)).status, Status::Ok);
+        let nine = coupling(&with(9));
+        assert_eq!(nine.status, Status::Warn);
+        assert!(
+            nine.meaning.starts_with("only 8 of the 9 subflows"),
+            "{}",
+            nine.meaning
+        );
+        assert!(nine.remedy.unwrap().contains("limits set subflows 7 "));
+        let mut other = with(9);
+        for subflow in &mut other.subflows {
+            subflow.congestion = "cubic".into();
+        }
+        assert_eq!(coupling(&other).status, Status::Ok);
+    }
+
+    #[test]
+    fn subflows_that_the_table_had_no_place_for_are_a_warning() {
+        let both = client(vec![
+            subflow("10.0.1.1:40000", (0, 0)),
+            subflow("10.0.2.1:41000", (4, 0)),
+        ]);
+        let mut full = host();
+        full.uncoupled.insert("lab_lia".into(), 5);
+        assert_eq!(explain(&both, &full)[2].status, Status::Ok);
+        full.uncoupled.insert("lab_olia".into(), 3);
+        let line = explain(&both, &full)[2].clone();
+        assert_eq!((line.name, line.status), ("coupling", Status::Warn));
+        assert!(line.meaning.contains("table: 3 of all"), "{}", line.meaning);
     }
 
     /// The missing route was named first, and its remedy led to nothing.

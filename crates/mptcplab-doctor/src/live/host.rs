@@ -29,6 +29,8 @@ pub(super) struct Host {
     pub(super) counters: Counters,
     /// Algorithms that more sockets of this network namespace run than use what is loaded under the name.
     pub(super) older_loads: Vec<String>,
+    /// Subflows that ran uncoupled since the algorithm of this name was loaded, where there are any.
+    pub(super) uncoupled: BTreeMap<String, u64>,
     /// The error number for each (endpoint's address, peer's address) without a route.
     pub(super) no_route: BTreeMap<(IpAddr, IpAddr), i32>,
 }

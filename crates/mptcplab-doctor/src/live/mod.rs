@@ -93,6 +93,7 @@ fn host(facts: &Facts, connections: &[Connection], tcp: &[TcpSocket]) -> Result<
     let after = facts::loaded_algorithms().unwrap_or_default();
     Ok(Host {
         older_loads: older_loads(tcp, &before, &after),
+        uncoupled: uncoupled(&after),
         addresses: host::addresses().map_err(Error::Addresses)?,
         paths,
         userspace: is_path_manager_in_user_space(facts),
@@ -117,6 +118,11 @@ fn older_loads(tcp: &[TcpSocket], before: &[Loaded], after: &[Loaded]) -> Vec<St
         .filter(|one| named(&one.name) > users(before, &one.name).max(one.users))
         .map(|one| one.name.clone())
         .collect()
+}
+
+fn uncoupled(loaded: &[Loaded]) -> BTreeMap<String, u64> {
+    let some = loaded.iter().filter(|one| one.uncoupled > 0);
+    some.map(|one| (one.name.clone(), one.uncoupled)).collect()
 }
 
 /// The finding if there is no MPTCP connection: there is no connection at all, or only plain TCP.

@@ -3,7 +3,7 @@
 use super::{is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
-use mptcplab_cc::Algorithm;
+use mptcplab_cc::{Algorithm, MAX_SUBFLOWS};
 use mptcplab_doctor::defaults::Defaults;
 use mptcplab_doctor::outln;
 use serde_json::{Map, Value, json};
@@ -134,11 +134,12 @@ pub(super) fn holder(one: &Registered) -> String {
     }
 }
 
-/// How many subflows ran uncoupled because the table was full; `None` if there were none.
+/// How many subflows ran uncoupled because they found no place in the table; `None` if there were none.
 pub(super) fn uncoupled(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "{} found its table full and ran uncoupled; use a larger --connections",
+            "{} found no place in its table and ran uncoupled; use a larger --connections, and at most {MAX_SUBFLOWS} \
+             subflows per connection",
             plural(count, "subflow")
         )
     })

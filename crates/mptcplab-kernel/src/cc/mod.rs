@@ -9,7 +9,7 @@ mod persist;
 mod unload;
 
 use crate::failure::Failure;
-use mptcplab_bpf::registered::{OPERATOR_PREFIX, Registered};
+use mptcplab_bpf::registered::{OPERATOR_PREFIX, Registered, operator_name};
 use mptcplab_cc::Algorithm;
 
 /// Load, list and unload algorithms in this machine's kernel.
@@ -63,15 +63,8 @@ fn algorithms(names: &[String]) -> Result<Vec<&'static Algorithm>, Failure> {
     Ok(chosen)
 }
 
-/// The kernel-visible name, such as `lab_semicoupled`; the kernel allows at most 15 characters.
 fn kernel_name(algorithm: &Algorithm) -> String {
-    kernel_name_of(algorithm.name())
-}
-
-/// The same by the algorithm's name, which need not be in the build.
-fn kernel_name_of(name: &str) -> String {
-    let name = format!("{OPERATOR_PREFIX}{}", name.replace('-', "_"));
-    name.chars().take(15).collect()
+    operator_name(algorithm.name())
 }
 
 /// Whether an algorithm was loaded with `cc load`, instead of by a run or another program.

@@ -1,9 +1,9 @@
 //! `cc unload`: unloads all of the named algorithms or none.
 
 use super::list::{holder, uncoupled, users};
-use super::{algorithm, is_loaded_by_operator, kernel_name, kernel_name_of, plural};
+use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
-use mptcplab_bpf::registered::{Holder, OPERATOR_PREFIX, Registered, registered};
+use mptcplab_bpf::registered::{Holder, OPERATOR_PREFIX, Registered, operator_name, registered};
 use mptcplab_doctor::defaults::{self, Defaults};
 use mptcplab_doctor::{errln, outln};
 use serde_json::json;
@@ -83,7 +83,7 @@ fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Fail
     let mut chosen: Vec<Registered> = Vec::new();
     for name in names {
         // The name of what was compiled from a file is known to the kernel alone.
-        let in_kernel = kernel_name_of(name.strip_prefix(OPERATOR_PREFIX).unwrap_or(name));
+        let in_kernel = operator_name(name.strip_prefix(OPERATOR_PREFIX).unwrap_or(name));
         let wanted = match ours.iter().any(|one| one.name == in_kernel) {
             true => in_kernel,
             false => kernel_name(algorithm(name)?),

@@ -307,7 +307,7 @@ impl ActiveRun<'_> {
         if unplaced > 0 {
             reasons.push((
                 Status::Invalid,
-                format!("{unplaced} subflows found their algorithm's table full and ran uncoupled"),
+                format!("{unplaced} subflows found no place in their algorithm's table and ran uncoupled"),
             ));
         }
         let backups = self.algorithms.backups_wanted();
