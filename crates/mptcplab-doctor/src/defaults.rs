@@ -2,6 +2,7 @@
 
 use mptcplab_bpf::registered::OPERATOR_PREFIX;
 use mptcplab_net::{InNamespace, Result, in_every_namespace};
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -13,9 +14,9 @@ const NAMED: [&str; 2] = ["/run/netns/", "/var/run/netns/"];
 /// The defaults that can be read.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// Which namespace it is (its first process or its name), and its default.
+    /// Which namespace it is (its first process or a path to it), and its default.
     known: Vec<(String, String)>,
-    /// Processes into whose namespaces this one may not look.
+    /// Processes and paths into whose namespaces this process may not look.
     pub closed: Vec<String>,
 }
 
@@ -62,13 +63,22 @@ pub fn set(place: &str, name: &str) -> String {
         .and_then(|rest| rest.split(' ').next());
     let named = NAMED.iter().find_map(|folder| place.strip_prefix(folder));
     match (named, process) {
-        (Some(name), _) => format!("ip netns exec {name} {sysctl}"),
+        (Some(name), _) => format!("ip netns exec {} {sysctl}", quoted(name)),
         (_, Some(process)) if is_elsewhere(process) => {
             format!("nsenter --net=/proc/{process}/ns/net {sysctl}")
         }
-        _ if Path::new(place).is_absolute() => format!("nsenter --net={place} {sysctl}"),
+        _ if Path::new(place).is_absolute() => format!("nsenter --net={} {sysctl}", quoted(place)),
         _ => sysctl,
     }
+}
+
+/// As one word of a shell's command line.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.:".contains(c);
+    if word.chars().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''")).into()
 }
 
 /// The first algorithm that every namespace may choose and that `cc load` has not loaded.
@@ -107,6 +117,14 @@ mod tests {
         assert_eq!(
             set("/srv/ns", "bbr"),
             format!("nsenter --net=/srv/ns {sysctl}")
+        );
+        assert_eq!(
+            set("/run/netns/it's mine", "bbr"),
+            format!(r"ip netns exec 'it'\''s mine' {sysctl}")
+        );
+        assert_eq!(
+            set("/srv/two words", "bbr"),
+            format!("nsenter --net='/srv/two words' {sysctl}")
         );
         // There is no such process, so it is not in the namespace of this one.
         assert_eq!(

@@ -154,8 +154,8 @@ pub(super) fn defaults() -> Result<Defaults, Failure> {
         errln!(
             "warning: the defaults in the network namespaces of {} cannot be read, the first is {first}",
             match defaults.closed.len() {
-                1 => "1 process".to_owned(),
-                count => format!("{count} processes"),
+                1 => "1 process or file".to_owned(),
+                count => format!("{count} processes or files"),
             }
         );
     }
