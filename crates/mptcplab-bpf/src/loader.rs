@@ -286,6 +286,11 @@ pub(crate) fn table_entries(connections: u32) -> u32 {
     (2 * connections.clamp(1, MAX_CONNECTIONS)).next_power_of_two()
 }
 
+/// What a connection takes at least, as a table is at most half full. It takes less than twice as much.
+pub const MIN_BYTES_PER_CONNECTION: u64 = 2 * ENTRY_BYTES;
+/// `struct cc_entry` of algorithms/cc_bpf.h.
+const ENTRY_BYTES: u64 = 600;
+
 /// The largest [`Options::connections`] that counts.
 const MAX_CONNECTIONS: u32 = 1 << 20;
 
@@ -439,5 +444,25 @@ mod tests {
             assert_eq!(table_entries(connections), entries, "{connections}");
         }
         assert_eq!(table_entries(u32::MAX), 1 << 21);
+    }
+
+    /// The help said 1200 bytes, which is the least.
+    #[test]
+    fn a_connection_takes_once_to_twice_the_least() {
+        let reno = mptcplab_cc::find("reno").unwrap();
+        let mut open = ObjectBuilder::default()
+            .open_memory(object_of(reno, false))
+            .unwrap();
+        let entries = open.maps_mut().find(|map| map.name() == "cc_entries");
+        assert_eq!(u64::from(entries.unwrap().value_size()), ENTRY_BYTES);
+        let table_bytes = |connections| u64::from(table_entries(connections)) * ENTRY_BYTES;
+        for (connections, bytes) in [(1, 1200), (4096, 4_915_200), (4097, 9_830_400)] {
+            assert_eq!(table_bytes(connections), bytes, "{connections}");
+        }
+        // 4097 connections: 16384 entries of 600 bytes, which is 2399.4 bytes for each.
+        for connections in 1..=4097 {
+            let least = MIN_BYTES_PER_CONNECTION * u64::from(connections);
+            assert!((least..2 * least).contains(&table_bytes(connections)));
+        }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct LoadOptions {
     /// (linux-legacy), or ACKs for all (linux-pre4). It does not change when the receiver sends ACKs.
     #[arg(long, value_name = "NAME", value_parser = profile, default_value = "linux-acked", hide_default_value = true)]
     profile: Profile,
-    /// Number of connections that can be coupled at a time, per algorithm (1200 bytes each).
+    /// Number of connections that can be coupled at a time, per algorithm (1200 to 2400 bytes each).
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     connections: u32,
 }
@@ -106,7 +106,8 @@ fn assignment<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
+    use mptcplab_bpf::loader::MIN_BYTES_PER_CONNECTION;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -125,6 +126,19 @@ mod tests {
         Line::try_parse_from(std::iter::once(&"load").chain(words))
             .unwrap()
             .setting
+    }
+
+    /// It named the least, which a number that is a power of two takes.
+    #[test]
+    fn the_help_says_how_many_bytes_a_connection_takes() {
+        let line = Line::command();
+        let option = line.get_arguments().find(|a| a.get_id() == "connections");
+        let help = option.unwrap().get_help().unwrap().to_string();
+        let (least, most) = (MIN_BYTES_PER_CONNECTION, 2 * MIN_BYTES_PER_CONNECTION);
+        assert!(
+            help.contains(&format!("({least} to {most} bytes each)")),
+            "{help}"
+        );
     }
 
     #[test]
