@@ -204,6 +204,21 @@ def test_in_the_foreground_an_algorithm_is_unloaded_when_the_command_ends(lab: L
     assert gone()
 
 
+def test_in_the_foreground_a_signal_that_nohup_ignores_ends_nothing(lab: Lab) -> None:
+    words = [*lab.before, "nohup", str(k.program()), "cc", "load", "template"]
+    command = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert command.stdout is not None
+    with command.stdout:
+        assert command.stdout.readline() == f"loaded: {NAME}\n"
+        command.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            command.wait(0.5)
+        assert NAME in available()
+        command.send_signal(signal.SIGTERM)
+        assert command.wait(20) == 0
+    assert gone()
+
+
 def test_what_keeps_an_algorithm_after_the_foreground_ended_is_named(lab: Lab) -> None:
     """It stayed the default of the namespace, in no list, and nobody said a word."""
     host = k.Host()

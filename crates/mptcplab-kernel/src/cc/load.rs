@@ -179,10 +179,21 @@ fn pin(loaded: Vec<Loaded>) -> Result<Vec<String>, Failure> {
 fn block_signals() -> SigSet {
     let mut ends = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        ends.add(signal);
+        // One that is ignored, as nohup does with SIGHUP, would be waited for if it were blocked.
+        if !is_ignored(signal) {
+            ends.add(signal);
+        }
     }
     let _ = ends.thread_block();
     ends
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: an all-zero sigaction is valid.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action this only writes the present one, to a valid place.
+    let result = unsafe { libc::sigaction(signal as i32, std::ptr::null(), &raw mut now) };
+    result == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
 fn print_names(names: &[String], as_json: bool, pinned: bool) {
