@@ -141,6 +141,7 @@ struct cc_config {
 	u32 connection_mask;	   /* room for connections, minus one: 2^n - 1 */
 	u32 hz;			   /* jiffies per second */
 	u32 pacing;		   /* pace every socket */
+	u32 object[2];		   /* digest of the object file, for user space alone */
 };
 const volatile struct cc_config cc_config SEC(".rodata.config");
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +26,10 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 # No other traffic runs the template, so loading it disturbs none.
 NAME = "lab_template"
 COUPLED = "lab_template_co"
+PINS = "/sys/fs/bpf/mptcplab"
+# The privileges that loading has in the unit of `cc persist`.
+OF_THE_UNIT = ("setpriv", "--bounding-set", "-all,+bpf,+perfmon", "--inh-caps", "-all,+bpf,+perfmon")
+SET_DEFAULT = "echo {} > /proc/sys/net/ipv4/tcp_congestion_control"
 
 
 def available() -> list[str]:
@@ -263,6 +269,147 @@ def test_what_is_pinned_with_the_same_options_is_loaded_already(lab: Lab) -> Non
     for other in (["increase=3"], ["increase=2.5", "--connections", "77"], ["increase=2.5", "--profile", "linux-pre4"]):
         assert lab("load", "template", "--pin", "--param", *other).returncode == 2, other
     assert lab("unload", "template").returncode == 0
+
+
+def test_with_the_privileges_of_the_unit_what_is_pinned_is_loaded_already(lab: Lab) -> None:
+    """The unit could not be started again after its stop was refused: it may not list what is loaded."""
+    load = [*lab.before, *OF_THE_UNIT, *program("cc", "load", "--pin")]
+
+    def as_unit(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*load, *words], capture_output=True, text=True, check=False)
+
+    done = as_unit("--param=template.increase=2.5", "template")
+    assert done.returncode == 0, done.stderr
+    again = as_unit("--param=template.increase=2.5", "template")
+    assert (again.returncode, again.stdout) == (0, f"already loaded: {NAME}\n"), again.stderr
+    done = as_unit("--param=template.increase=3", "template")
+    assert done.returncode == 2
+    assert f"{NAME} is pinned with other options" in done.stderr
+    assert lab("unload", "template").returncode == 0
+    assert as_unit("template").returncode == 0
+    assert lab("unload", "template").returncode == 0
+
+
+def test_another_program_under_the_same_name_is_not_the_same(lab: Lab, tmp_path: Path) -> None:
+    """It was called loaded already, and so was the former program after an update of the package."""
+    if COUPLED in available():
+        pytest.skip(f"SKIPPED, NOT TESTED: somebody has loaded {COUPLED} on this machine")
+    source = (Path(__file__).parents[2] / "algorithms" / "template-coupled.c").read_text(encoding="utf-8")
+    file = tmp_path / "template-cox.c"
+    file.write_text(source.replace("template_coupled", "template_cox").replace("TEMPLATE_COUPLED", "TEMPLATE_COX"))
+    done = lab("load", str(file), "--pin")
+    assert (done.returncode, COUPLED in done.stdout) == (0, True), done.stderr
+    again = lab("load", str(file), "--pin")
+    assert (again.returncode, again.stdout) == (0, f"already loaded: {COUPLED}\n"), again.stderr
+    done = lab("load", "template-coupled", "--pin")
+    assert done.returncode == 2
+    assert f"{COUPLED} is pinned, but another program" in done.stderr
+    assert "cc unload" in done.stderr
+    assert lab("unload", "template-coupled").returncode == 0
+
+
+def test_what_something_else_keeps_registered_is_not_called_unloaded(lab: Lab) -> None:
+    assert lab("load", "template", "--pin").returncode == 0
+    other = "/sys/fs/bpf/other"
+    subprocess.run([*lab.before, "ln", f"{PINS}/{NAME}", other], check=True)
+    done = lab("unload", "template")
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout
+    assert f"{NAME} is still registered, although its pin is removed: it is held by an unseen process" in done.stderr
+    assert NAME in available()
+    subprocess.run([*lab.before, "rm", other], check=True)
+
+
+def held_by_a_descriptor(lab: Lab, keeper: int, _: Path) -> tuple[subprocess.Popen[str], str]:
+    words = ["sh", "-c", f"exec 9< /proc/{keeper}/ns/net; echo ready; exec sleep 600"]
+    child = subprocess.Popen([*lab.before, *words], stdout=subprocess.PIPE, text=True)
+    return child, f"/proc/{child.pid}/fd/9"
+
+
+def mounted_at_a_name_with_a_blank(lab: Lab, keeper: int, folder: Path) -> tuple[subprocess.Popen[str], str]:
+    place = folder / "two words"
+    place.touch()
+    words = ["sh", "-c", f"mount --bind /proc/{keeper}/ns/net '{place}' && echo ready"]
+    return subprocess.Popen([*lab.before, *words], stdout=subprocess.PIPE, text=True), str(place)
+
+
+def of_a_thread(lab: Lab, keeper: int, _: Path) -> tuple[subprocess.Popen[str], str]:
+    text = """
+import ctypes, os, sys, threading, time
+def enter():
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.setns(os.open(sys.argv[1], os.O_RDONLY | os.O_CLOEXEC), 0x40000000) == 0
+    os.closerange(3, 64)
+    print(threading.get_native_id(), flush=True)
+    time.sleep(600)
+threading.Thread(target=enter).start()
+"""
+    words = [sys.executable, "-c", text, f"/proc/{keeper}/ns/net"]
+    return subprocess.Popen([*lab.before, *words], stdout=subprocess.PIPE, text=True), "process"
+
+
+@pytest.mark.parametrize("hold", [held_by_a_descriptor, mounted_at_a_name_with_a_blank, of_a_thread])
+def test_a_default_is_seen_in_a_namespace_without_processes(lab: Lab, tmp_path: Path, hold: Any) -> None:
+    """It went on using the algorithm after `cc unload`, which no list showed."""
+    assert lab("load", "template", "--pin").returncode == 0
+    host = k.Host()
+    holder = None
+    try:
+        subprocess.run(host.inside("sh", "-c", SET_DEFAULT.format(NAME)), check=True)
+        holder, place = hold(lab, host.keeper.pid, tmp_path)
+        assert holder.stdout is not None
+        said = holder.stdout.readline().strip()
+        if said != "ready":
+            place = f"process {said} (python"
+        host.stop()
+        done = lab("unload", "template")
+        assert done.returncode == 2, done.stdout
+        assert f"is the default congestion control of 1 network namespace: that of {place}" in done.stderr
+        (remedy,) = re.findall("hint: set another default there first: (.*)", done.stderr)
+        subprocess.run([*lab.before, "sh", "-c", remedy], check=True, capture_output=True)
+        done = lab("unload", "template")
+        assert (done.returncode, done.stdout) == (0, f"unloaded {NAME}\n"), done.stderr
+    finally:
+        host.stop()
+        if holder is not None:
+            holder.kill()
+            holder.communicate()
+
+
+DETACH = """
+import ctypes, os, sys
+call = ctypes.CDLL(None, use_errno=True).syscall
+path = ctypes.create_string_buffer(sys.argv[1].encode())
+number, OBJ_GET, LINK_DETACH = int(sys.argv[2]), 7, 34
+get = (ctypes.c_uint64 * 16)(ctypes.addressof(path))
+link = call(number, OBJ_GET, ctypes.byref(get), 24)
+assert link >= 0, os.strerror(ctypes.get_errno())
+detach = (ctypes.c_uint32 * 32)(link)
+if call(number, LINK_DETACH, ctypes.byref(detach), 4):
+    sys.exit(os.strerror(ctypes.get_errno()))
+"""
+
+
+def test_a_pin_whose_link_was_detached_is_in_nobodys_way(lab: Lab) -> None:
+    """`cc load` failed because of it, `cc list` did not show it, and `cc unload` said that nothing was loaded."""
+    bpf = {"x86_64": 321, "aarch64": 280}.get(platform.machine())
+    if bpf is None:
+        pytest.skip("SKIPPED, NOT TESTED: the number of bpf(2) on this machine is not known here")
+    for again in (("load", "template", "--pin"), ("unload", "template")):
+        assert lab("load", "template", "--pin").returncode == 0
+        words = [*lab.before, sys.executable, "-c", DETACH, f"{PINS}/{NAME}", str(bpf)]
+        detached = subprocess.run(words, capture_output=True, text=True, check=False)
+        if "not supported" in detached.stderr:
+            pytest.skip("SKIPPED, NOT TESTED: this kernel cannot detach the link of a congestion control")
+        assert detached.returncode == 0, detached.stderr
+        assert gone()
+        done = lab(*again)
+        assert done.returncode == 0, done.stderr
+        assert (NAME in available()) == (again[0] == "load")
+        if again[0] == "load":
+            assert lab("unload", "template").returncode == 0
+    assert f"removed the pin of {NAME}, which had been detached" in done.stdout
+    done = lab("unload", "template")
+    assert (done.returncode, f"{NAME} is not loaded" in done.stderr) == (2, True)
 
 
 def test_an_unloaded_algorithm_can_be_loaded_at_once(lab: Lab) -> None:

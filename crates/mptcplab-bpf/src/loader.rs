@@ -91,6 +91,7 @@ pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, 
         connection_mask: table_entries(options.connections) - 1,
         hz: system::hz(),
         pacing: u32::from(options.pacing),
+        object: digest(object_of(algorithm, options.record)),
     };
     let what = format!("{} as {}", algorithm.name(), options.kernel_name);
     if is_registered(&options.kernel_name) {
@@ -135,13 +136,21 @@ impl Loaded {
         &self.kernel_name
     }
 
-    /// Keeps it in the kernel after this process ends, until the file at `path` on a bpffs is removed.
+    /// Keeps it in the kernel after this process ends, until the file at `path` on a bpffs is removed. The file at `setting`
+    /// says how it was loaded.
     ///
     /// # Errors
     /// [`LoadError::Kernel`], also where the kernel has no links to pin (before 6.4; use [`Self::leave_registered`] there).
-    pub fn pin(&mut self, path: &Path) -> Result<(), LoadError> {
+    pub(crate) fn pin(&mut self, path: &Path, setting: &Path) -> Result<(), LoadError> {
         let what = format!("the pin {}", path.display());
-        libbpf::with_log(&what, || self.link.pin(path))
+        libbpf::with_log(&what, || {
+            self.object
+                .maps_mut()
+                .find(|map| map.name().to_string_lossy().ends_with(CONFIG))
+                .ok_or_else(|| libbpf::missing_map(CONFIG))?
+                .pin(setting)?;
+            self.link.pin(path)
+        })
     }
 
     /// Leaves it registered after this process ends, on kernels without links. Deleting its map unregisters it
@@ -240,6 +249,9 @@ fn program_info(program: &libbpf_rs::Program<'_>) -> Option<ProgramInfo> {
     })
 }
 
+/// End of the name of the map with the [`Config`].
+pub(crate) const CONFIG: &str = ".rodata.config";
+
 /// `struct cc_config` of algorithms/cc_bpf.h.
 pub(crate) struct Config {
     pub(crate) params: [u32; mptcplab_cc::MAX_PARAMS],
@@ -247,6 +259,7 @@ pub(crate) struct Config {
     pub(crate) connection_mask: u32,
     hz: u32,
     pacing: u32,
+    pub(crate) object: [u32; 2],
 }
 
 impl Config {
@@ -257,7 +270,7 @@ impl Config {
             self.hz,
             self.pacing,
         ];
-        let words = self.params.iter().chain(&rest);
+        let words = self.params.iter().chain(&rest).chain(&self.object);
         words.flat_map(|word| word.to_ne_bytes()).collect()
     }
 
@@ -276,6 +289,7 @@ impl Config {
             connection_mask: words.next()?,
             hz: words.next()?,
             pacing: words.next()?,
+            object: [words.next()?, words.next()?],
         })
     }
 }
@@ -305,6 +319,19 @@ fn object_of(algorithm: &Algorithm, record: bool) -> &'static [u8] {
     let (_, plain, recording) =
         found.unwrap_or_else(|| panic!("no object of {}", algorithm.name()));
     if record { recording } else { plain }
+}
+
+/// Of the object that [`load`] loads for the algorithm.
+pub(crate) fn object_digest(algorithm: &Algorithm) -> [u32; 2] {
+    digest(object_of(algorithm, false))
+}
+
+/// FNV-1a, 64 bits: tells versions of a program apart, and need not withstand anybody.
+fn digest(bytes: &[u8]) -> [u32; 2] {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    [hash as u32, (hash >> 32) as u32]
 }
 
 fn check_name(name: &str) -> Result<(), LoadError> {
@@ -338,7 +365,7 @@ fn prepare(
             "cc_ops" => set_operations(&mut map, algorithm, &options.kernel_name)?,
             "cc_entries" => map.set_max_entries(entries)?,
             "cc_calls" => map.set_max_entries(entries * mptcplab_cc::MAX_SUBFLOWS as u32)?,
-            name if name.ends_with(".rodata.config") => map.set_initial_value(&config.bytes())?,
+            name if name.ends_with(CONFIG) => map.set_initial_value(&config.bytes())?,
             _ => {}
         }
     }
@@ -464,5 +491,17 @@ mod tests {
             let least = MIN_BYTES_PER_CONNECTION * u64::from(connections);
             assert!((least..2 * least).contains(&table_bytes(connections)));
         }
+    }
+
+    #[test]
+    fn programs_that_differ_in_one_byte_have_other_digests() {
+        // The test vectors of FNV-1a: 64 bits of "" and of "a".
+        assert_eq!(digest(b""), [0x8422_2325, 0xcbf2_9ce4]);
+        assert_eq!(digest(b"a"), [0x8601_ec8c, 0xaf63_dc4c]);
+        let digests: std::collections::BTreeSet<_> = mptcplab_cc::algorithms()
+            .iter()
+            .flat_map(|algorithm| [false, true].map(|record| digest(object_of(algorithm, record))))
+            .collect();
+        assert_eq!(digests.len(), 2 * mptcplab_cc::algorithms().len());
     }
 }

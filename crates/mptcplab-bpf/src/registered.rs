@@ -2,7 +2,7 @@
 
 use crate::error::LoadError;
 use crate::libbpf;
-use crate::loader::{Config, Options, is_registered, table_entries};
+use crate::loader::{CONFIG, Config, Loaded, Options, is_registered, object_digest, table_entries};
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 use libbpf_rs::query::{
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// The directory in which `cc load` pins algorithms.
 pub const PIN_FOLDER: &str = "/sys/fs/bpf/mptcplab";
+/// The directory in which it pins how each of them was loaded, under the same name: whoever may load can read that there.
+/// To find it through the pin of the algorithm needs CAP_SYS_ADMIN, which the unit of `cc persist` does not have.
+pub const SETTING_FOLDER: &str = "/sys/fs/bpf/mptcplab-settings";
 /// Prefix of the kernel-visible names of algorithms that `cc load` loads.
 pub const OPERATOR_PREFIX: &str = "lab_";
 /// Prefix of the kernel-visible names of algorithms that belong to one run of a scenario.
@@ -56,20 +59,99 @@ pub struct Setting {
     pub growth_per_ack: bool,
     /// Entries of the table.
     entries: u32,
+    /// Digest of the object.
+    object: [u32; 2],
 }
 
 impl Setting {
-    /// Whether loading the algorithm with these options gives the same setting.
+    /// Whether loading the algorithm with these options gives the same program with the same setting.
     pub fn is_of(&self, algorithm: &mptcplab_cc::Algorithm, options: &Options) -> bool {
-        algorithm.raw_params(&options.params).is_ok_and(|params| {
-            (self.params, self.growth_per_ack, self.entries)
-                == (
-                    params,
-                    options.growth_per_ack,
-                    table_entries(options.connections),
-                )
+        self.has_program_of(algorithm)
+            && algorithm.raw_params(&options.params).is_ok_and(|params| {
+                (self.params, self.growth_per_ack, self.entries)
+                    == (
+                        params,
+                        options.growth_per_ack,
+                        table_entries(options.connections),
+                    )
+            })
+    }
+
+    /// Whether it is the program of this algorithm, and not that of another version of its file.
+    pub fn has_program_of(&self, algorithm: &mptcplab_cc::Algorithm) -> bool {
+        self.object == object_digest(algorithm)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let config = Config::from_bytes(bytes)?;
+        Some(Self {
+            params: config.params,
+            growth_per_ack: config.growth_per_ack != 0,
+            entries: config.connection_mask + 1,
+            object: config.object,
         })
     }
+}
+
+/// What a file below [`PIN_FOLDER`] does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pin {
+    /// It keeps an algorithm registered, which was loaded like this, if that is known.
+    Registered(Option<Setting>),
+    /// Nothing: its link was detached, as `bpftool link detach` does.
+    Detached,
+}
+
+/// The pin under a kernel-visible name. This needs no more privileges than loading.
+pub fn pin_of(name: &str) -> Option<Pin> {
+    let link = Link::open(Path::new(PIN_FOLDER).join(name)).ok()?;
+    let info = libbpf_rs::query::LinkInfo::from_fd(link.as_fd()).ok()?;
+    match info.info {
+        LinkTypeInfo::StructOps(found) if found.map_id == 0 => Some(Pin::Detached),
+        LinkTypeInfo::StructOps(_) => Some(Pin::Registered(pinned_setting(name))),
+        _ => None,
+    }
+}
+
+fn pinned_setting(name: &str) -> Option<Setting> {
+    let map = MapHandle::from_pinned_path(Path::new(SETTING_FOLDER).join(name)).ok()?;
+    let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    Setting::from_bytes(&bytes)
+}
+
+/// The names of the pins that do nothing.
+pub fn detached_pins() -> Vec<String> {
+    let entries = fs::read_dir(PIN_FOLDER).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut detached: Vec<String> = names
+        .filter(|name| pin_of(name) == Some(Pin::Detached))
+        .collect();
+    detached.sort_unstable();
+    detached
+}
+
+/// Pins a loaded algorithm under its name, with its setting. After an error neither is pinned.
+///
+/// # Errors
+/// [`LoadError::Kernel`], also where the kernel has no links to pin (before 6.4; use [`Loaded::leave_registered`] there).
+pub fn pin(loaded: &mut Loaded) -> Result<(), LoadError> {
+    let name = loaded.kernel_name().to_owned();
+    let setting = Path::new(SETTING_FOLDER).join(&name);
+    // That of a pin that was removed by hand.
+    let _ = fs::remove_file(&setting);
+    loaded
+        .pin(&Path::new(PIN_FOLDER).join(name), &setting)
+        .inspect_err(|_| drop(fs::remove_file(&setting)))
+}
+
+/// Removes the pin under a name, and that of its setting.
+///
+/// # Errors
+/// The first of them cannot be removed.
+pub fn remove_pin(name: &str) -> std::io::Result<()> {
+    fs::remove_file(Path::new(PIN_FOLDER).join(name))?;
+    let _ = fs::remove_file(Path::new(SETTING_FOLDER).join(name));
+    Ok(())
 }
 
 /// What keeps a congestion control registered.
@@ -158,24 +240,25 @@ fn require_listable() -> Result<(), LoadError> {
 }
 
 impl Registered {
-    /// Unregisters it. Sockets that use it keep it until they close.
+    /// Unregisters it; sockets that use it keep it until they close. Returns whether the kernel has unregistered it: if
+    /// something else holds its link as well, it has not.
     ///
     /// # Errors
     /// [`LoadError::Kernel`], also for one that a process holds: it is unregistered when that process ends.
-    pub fn unregister(&self) -> Result<(), LoadError> {
+    pub fn unregister(&self) -> Result<bool, LoadError> {
         let what = format!("the removal of {}", self.name);
         libbpf::with_log(&what, || match &self.holder {
             Holder::Pin(path) => {
                 fs::remove_file(path)?;
-                wait_until_gone(&self.name);
-                Ok(())
+                let _ = fs::remove_file(Path::new(SETTING_FOLDER).join(&self.name));
+                Ok(is_gone_soon(&self.name))
             }
             Holder::Nobody => {
                 let map = MapHandle::from_map_id(self.map)?;
                 match map.delete(&0u32.to_ne_bytes()) {
                     // Sockets still use it, but new ones cannot.
-                    Err(error) if is_in_progress(&error) => Ok(()),
-                    result => result,
+                    Err(error) if is_in_progress(&error) => Ok(true),
+                    result => result.map(|()| true),
                 }
             }
             Holder::Processes(_) | Holder::Unknown => {
@@ -186,11 +269,15 @@ impl Registered {
 }
 
 /// The kernel frees a link some time after its pin was removed; until then nothing can be loaded under the name.
-fn wait_until_gone(name: &str) {
+fn is_gone_soon(name: &str) -> bool {
     let end = Instant::now() + UNREGISTERED_WITHIN;
-    while is_registered(name) && Instant::now() < end {
+    while is_registered(name) {
+        if Instant::now() >= end {
+            return false;
+        }
         thread::sleep(Duration::from_millis(5));
     }
+    true
 }
 
 const UNREGISTERED_WITHIN: Duration = Duration::from_secs(2);
@@ -259,12 +346,7 @@ fn offset(of: &Struct<'_>, member: &str) -> Option<usize> {
 
 /// What an object was loaded with, found among the maps of one of its programs.
 fn setting(maps: &[u32]) -> Option<Setting> {
-    let config = Config::from_bytes(&section(maps, ".rodata.config")?)?;
-    Some(Setting {
-        params: config.params,
-        growth_per_ack: config.growth_per_ack != 0,
-        entries: config.connection_mask + 1,
-    })
+    Setting::from_bytes(&section(maps, CONFIG)?)
 }
 
 /// `cc_unplaced`, the first counter of bpf/glue.c's .bss.

@@ -5,16 +5,18 @@ use super::{algorithms, list};
 use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::loader::is_registered;
-use mptcplab_bpf::registered::{Holder, PIN_FOLDER, Registered, registered};
+use mptcplab_bpf::registered::{
+    self, PIN_FOLDER, Pin, SETTING_FOLDER, Setting, pin_of, registered, remove_pin,
+};
 use mptcplab_bpf::{Loaded, load, system};
 use mptcplab_doctor::defaults::{self, Defaults};
-use mptcplab_doctor::{errln, outln, trust};
+use mptcplab_doctor::{command, errln, outln, trust};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Load algorithms as `lab_<name>`: all of them or none.
 ///
@@ -41,17 +43,26 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     system::check()?;
     let mut already = Vec::new();
     if arguments.pin {
-        prepare_folder()?;
-        // A file may have another text than the one from which the loaded algorithm was made.
-        if names == arguments.names {
-            let all = registered().unwrap_or_default();
-            let is_pinned = |planned: &Planned| all.iter().any(|one| is_same(one, planned));
-            let (there, missing) = plan.into_iter().partition(is_pinned);
-            already = there;
-            plan = missing;
+        prepare_folders()?;
+        let mut missing = Vec::new();
+        for planned in plan {
+            let name = planned.1.kernel_name.clone();
+            match pin_of(&name) {
+                Some(Pin::Registered(Some(setting))) if setting.is_of(planned.0, &planned.1) => {
+                    already.push(name);
+                }
+                Some(Pin::Registered(setting)) => return Err(taken(&planned, setting.as_ref())),
+                Some(Pin::Detached) => {
+                    remove_pin(&name).map_err(|error| {
+                        Failure::new(format!("cannot remove the pin of {name}: {error}"))
+                    })?;
+                    missing.push(planned);
+                }
+                None => missing.push(planned),
+            }
         }
+        plan = missing;
     }
-    let already: Vec<String> = already.into_iter().map(|(_, o)| o.kernel_name).collect();
     warn_of_former_defaults(&plan);
     // Block signals before anything is loaded, so that none can interrupt the loading.
     let ends = block_signals();
@@ -86,15 +97,19 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Whether it is the algorithm, pinned with the same parameters, profile and number of connections.
-fn is_same(one: &Registered, (algorithm, options): &Planned) -> bool {
-    one.ours
-        && one.name == options.kernel_name
-        && matches!(one.holder, Holder::Pin(_))
-        && one
-            .setting
-            .as_ref()
-            .is_some_and(|setting| setting.is_of(algorithm, options))
+/// What is pinned under the name is something else.
+fn taken((algorithm, options): &Planned, setting: Option<&Setting>) -> Failure {
+    let what = match setting {
+        None => "is pinned, and how it was loaded cannot be read",
+        Some(setting) if setting.has_program_of(algorithm) => "is pinned with other options",
+        Some(_) => "is pinned, but another program: that of another version, or of another file",
+    };
+    Failure::new(format!("{} {what}", options.kernel_name)).hint(format!(
+        "to replace it: {program} cc unload {name}, and load it again; subflows from before and after are not coupled \
+         with each other",
+        program = command::name(),
+        name = options.kernel_name
+    ))
 }
 
 /// The names, with those of compiled files in place of their paths.
@@ -110,7 +125,7 @@ fn with_files(names: &[String]) -> Result<Vec<String>, Failure> {
         .collect()
 }
 
-fn prepare_folder() -> Result<(), Failure> {
+fn prepare_folders() -> Result<(), Failure> {
     let folder = Path::new(PIN_FOLDER);
     let mount = folder.parent().unwrap_or(folder);
     let is_bpffs = statfs(mount).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
@@ -128,6 +143,11 @@ fn prepare_folder() -> Result<(), Failure> {
             mount.display()
         );
     }
+    private_folder(folder, mount)?;
+    private_folder(Path::new(SETTING_FOLDER), mount)
+}
+
+fn private_folder(folder: &Path, mount: &Path) -> Result<(), Failure> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -156,22 +176,20 @@ fn is_another(mount: &Path, root_of_first: &Path) -> bool {
 
 /// Pins all algorithms or none: after an error the pins made so far are removed.
 fn pin(loaded: Vec<Loaded>) -> Result<Vec<String>, Failure> {
-    let mut pinned: Vec<PathBuf> = Vec::new();
-    let mut names = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for mut one in loaded {
-        names.push(one.kernel_name().to_owned());
         if !system::has_struct_ops_links() {
+            names.push(one.kernel_name().to_owned());
             one.leave_registered();
             continue;
         }
-        let path = Path::new(PIN_FOLDER).join(one.kernel_name());
-        if let Err(error) = one.pin(&path) {
-            for path in pinned {
-                let _ = fs::remove_file(path);
+        if let Err(error) = registered::pin(&mut one) {
+            for name in names {
+                let _ = remove_pin(&name);
             }
             return Err(error.into());
         }
-        pinned.push(path);
+        names.push(one.kernel_name().to_owned());
     }
     Ok(names)
 }
@@ -234,7 +252,13 @@ fn warn_of_former_defaults(plan: &[Planned]) {
 /// What goes on after this command has ended: uncoupled subflows, and sockets and defaults that keep an algorithm.
 fn warn_at_end(loaded: &[Loaded]) {
     let defaults = Defaults::read().unwrap_or_default();
-    let all = registered().unwrap_or_default();
+    // With the privileges to load alone, one may not list.
+    let all = registered().unwrap_or_else(|error| {
+        let why = error.to_string();
+        let why = why.lines().next().unwrap_or_default();
+        errln!("warning: whether sockets keep an algorithm is not known: {why}");
+        Vec::new()
+    });
     for one in loaded {
         let name = one.kernel_name();
         if let Some(what) = list::uncoupled(one.unplaced()) {

@@ -3,9 +3,11 @@
 use super::list::{holder, uncoupled, users};
 use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
-use mptcplab_bpf::registered::{Holder, OPERATOR_PREFIX, Registered, operator_name, registered};
+use mptcplab_bpf::registered::{
+    Holder, OPERATOR_PREFIX, Registered, detached_pins, operator_name, registered, remove_pin,
+};
 use mptcplab_doctor::defaults::{self, Defaults};
-use mptcplab_doctor::{errln, outln};
+use mptcplab_doctor::{command, errln, outln};
 use serde_json::json;
 
 /// Unload algorithms that were loaded with --pin.
@@ -33,7 +35,8 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         .into_iter()
         .filter(is_loaded_by_operator)
         .collect();
-    let mut chosen = if arguments.all {
+    let mut detached = detached_pins();
+    let chosen = if arguments.all {
         let (held, removable): (Vec<_>, Vec<_>) = ours
             .into_iter()
             .partition(|one| matches!(one.holder, Holder::Processes(_) | Holder::Unknown));
@@ -46,48 +49,103 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         }
         removable
     } else {
-        choose(&ours, &arguments.names)?
+        let (chosen, named) = choose(&ours, &detached, &arguments.names)?;
+        detached = named;
+        chosen
     };
     // Check all before the first one is unloaded.
     let defaults = defaults()?;
     for one in &chosen {
         removable(one, &defaults)?;
     }
-    for one in &mut chosen {
-        one.sockets = defaults.sockets(&one.name, one.sockets);
+    for name in &detached {
+        remove_pin(name).map_err(|error| {
+            Failure::new(format!("cannot remove the pin of {name}: {error}"))
+                .hint("this needs root")
+        })?;
     }
-    for one in &chosen {
-        one.unregister()?;
+    let (mut unloaded, mut kept) = (Vec::new(), Vec::new());
+    for mut one in chosen {
+        one.sockets = defaults.sockets(&one.name, one.sockets);
+        if !one.unregister()? {
+            kept.push(one.name);
+            continue;
+        }
         if let Some(what) = uncoupled(one.uncoupled.unwrap_or(0)) {
             errln!("warning: {}: {what}", one.name);
         }
+        unloaded.push(one);
     }
     if arguments.json {
-        let names: Vec<&str> = chosen.iter().map(|one| one.name.as_str()).collect();
-        outln!("{}", json!({ "unloaded": names }));
-        return Ok(0);
+        let names: Vec<&str> = unloaded.iter().map(|one| one.name.as_str()).collect();
+        if !names.is_empty() || kept.is_empty() {
+            outln!("{}", json!({ "unloaded": names }));
+        }
+    } else {
+        print(&unloaded, &detached, kept.is_empty());
     }
-    if chosen.is_empty() {
+    match kept.first() {
+        Some(name) => Err(still_registered(name)),
+        None => Ok(0),
+    }
+}
+
+fn print(unloaded: &[Registered], detached: &[String], is_all: bool) {
+    for name in detached {
+        outln!("removed the pin of {name}, which had been detached");
+    }
+    if is_all && unloaded.is_empty() && detached.is_empty() {
         outln!("no algorithm was loaded");
     }
-    for one in &chosen {
+    for one in unloaded {
         match users(one) {
             Some(users) => outln!("unloaded {}; {users}", one.name),
             None => outln!("unloaded {}", one.name),
         }
     }
-    Ok(0)
 }
 
-fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Failure> {
+/// Its pin is removed, and it has stayed: new sockets can go on choosing it.
+fn still_registered(name: &str) -> Failure {
+    let all = registered().unwrap_or_default();
+    let by = match all.iter().find(|one| one.name == name) {
+        Some(one) => format!("it is held by {}", holder(one)),
+        None => "something else held it, and has let it go by now".to_owned(),
+    };
+    Failure::new(format!(
+        "{name} is still registered, although its pin is removed: {by}"
+    ))
+    .hint(format!(
+        "it is unloaded when that process ends, or that pin is removed; `{} cc list` shows it until then",
+        command::name()
+    ))
+}
+
+/// The named ones among those that are loaded, and among the pins that were detached.
+fn choose(
+    ours: &[Registered],
+    detached: &[String],
+    names: &[String],
+) -> Result<(Vec<Registered>, Vec<String>), Failure> {
     let mut chosen: Vec<Registered> = Vec::new();
+    let mut pins: Vec<String> = Vec::new();
     for name in names {
         // The name of what was compiled from a file is known to the kernel alone.
         let in_kernel = operator_name(name.strip_prefix(OPERATOR_PREFIX).unwrap_or(name));
-        let wanted = match ours.iter().any(|one| one.name == in_kernel) {
+        let is_known =
+            ours.iter().any(|one| one.name == in_kernel) || detached.contains(&in_kernel);
+        let wanted = match is_known {
             true => in_kernel,
             false => kernel_name(algorithm(name)?),
         };
+        if detached.contains(&wanted) {
+            if !pins.contains(&wanted) {
+                pins.push(wanted.clone());
+            }
+            if ours.iter().all(|one| one.name != wanted) {
+                continue;
+            }
+        }
         let found = ours.iter().find(|one| one.name == wanted).ok_or_else(|| {
             let there: Vec<&str> = ours.iter().map(|one| one.name.as_str()).collect();
             let there = if there.is_empty() {
@@ -102,7 +160,7 @@ fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Fail
             chosen.push(found.clone());
         }
     }
-    Ok(chosen)
+    Ok((chosen, pins))
 }
 
 fn removable(one: &Registered, defaults: &Defaults) -> Result<(), Failure> {
