@@ -199,8 +199,9 @@ def replace_process(*words: str) -> NoReturn:
 
 
 def _typed() -> str:
-    """The command as the program names it in remedies: by its path, because the PATH of sudo does not have the
-    environment in which it is installed.
+    """The command as the program names it in remedies.
+
+    By its path, because the PATH of sudo does not have the environment in which it is installed.
     """
     command = Path(sys.executable).with_name(_COMMAND)
     return str(command) if command.is_file() else _COMMAND
