@@ -123,3 +123,19 @@ def mean_and_interval(mean: float | None, half: float | None, digits: int) -> st
         return NOT_APPLICABLE
     shown = f"{mean:,.{digits}f}"
     return shown if half is None else f"{shown} ± {half:,.{digits}f}"
+
+
+# Notes of one kind.
+_MOST_LINES = 6
+
+
+def first_of(lines: list[str], rest: str) -> list[str]:
+    """The lines, or the first of many, with a line on how many more there are; `rest` says what they are.
+
+    >>> first_of([str(number) for number in range(8)], "are listed elsewhere")[4:]
+    ['4', '3 more are listed elsewhere']
+    """
+    if len(lines) <= _MOST_LINES:
+        return lines
+    shown = lines[: _MOST_LINES - 1]
+    return [*shown, f"{len(lines) - len(shown)} more {rest}"]

@@ -8,6 +8,7 @@ import polars as pl
 
 from mptcplab.metrics import values_of
 from mptcplab.metrics.window_sizes import NOT_ESTABLISHED
+from mptcplab.text import first_of
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -66,11 +67,7 @@ def notes(trace: Trace) -> list[str]:
         lines.append(
             f"{config}: {who} never came up {where}: no packet passed; see the rate, losses and full queues of its path"
         )
-    return (
-        lines
-        if len(lines) <= 6
-        else [*lines[:5], f"{len(lines) - 5} more never came up: Results.never_up() lists them"]
-    )
+    return first_of(lines, "never came up: Results.never_up() lists them")
 
 
 def dead(trace: Trace) -> set[tuple[str, str]]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.metrics import REGISTRY, values_of
+from mptcplab.text import first_of
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
-
-_MOST_LINES = 6
 
 
 def notes(trace: Trace) -> list[str]:
@@ -28,9 +27,4 @@ def notes(trace: Trace) -> list[str]:
         f"the metric {title!r} is a mean over those from which it did"
         for config, flow, subflow, runs in grouped.filter(pl.col("runs") > 0).iter_rows()
     ]
-    if len(lines) <= _MOST_LINES:
-        return lines
-    more = (
-        f"{len(lines) - _MOST_LINES + 1} more subflows did not recover from every outage: not_recovered in summary.csv"
-    )
-    return [*lines[: _MOST_LINES - 1], more]
+    return first_of(lines, "subflows did not recover from every outage: not_recovered in summary.csv")

@@ -14,7 +14,7 @@ from mptcplab.capabilities import engine_of
 from mptcplab.metrics import REGISTRY, Window, compute
 from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.report import connections, families, recoveries
-from mptcplab.text import NOT_APPLICABLE, Table, duration, mean_and_interval
+from mptcplab.text import NOT_APPLICABLE, Table, duration, first_of, mean_and_interval
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -64,8 +64,6 @@ _TIMES = ("ftt", "startup_delay", *(name for name in HEADS if name.startswith(_O
 MOST_SUBFLOWS = 4
 # With fewer repetitions, confidence intervals are wide.
 _FEW = 5
-# Notes of one kind.
-_MOST_LINES = 6
 
 
 @dataclass(frozen=True)
@@ -383,8 +381,7 @@ def _without_value(trace: Trace, summary: pl.DataFrame) -> list[str]:
             f"{config}: only {count} of {runs} runs have a {' and a '.join(titles)} of {flow}; the mean is over these, "
             "because nothing was complete before the others ended"
         )
-    more = f"{len(lines) - _MOST_LINES + 1} more flows have such times in some runs only: n in summary.csv"
-    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], more]
+    return first_of(lines, "flows have such times in some runs only: n in summary.csv")
 
 
 def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:
