@@ -23,6 +23,7 @@ from mptcplab.metrics import emulation
 from mptcplab.metrics.certainty import Counts, is_one_trajectory
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
+from mptcplab.studies.agreement.chance import Chance, Difference, of_differences
 from mptcplab.studies.agreement.compare import judged
 from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, Bounds, bounds_of
 from mptcplab.study import workers
@@ -231,6 +232,15 @@ class Matrix:
     def bounds(self) -> Bounds:
         """The bounds between both engines."""
         return bounds_of(*self.engines)
+
+    def chance(self) -> Chance | None:
+        """What chance does to the differences of the flows that have an interval; None with too few scenarios."""
+        known = [
+            Difference(entry.name, row.difference, row.interval, min(row.n, row.n_reference))
+            for entry, row in self.flows()
+            if row.difference is not None and row.interval
+        ]
+        return of_differences(known, self.bounds.flow_percent)
 
     def counts(self, metric: str) -> Counts:
         """How many differences of goodput or of Jain's index are inside and outside of their bound."""

@@ -63,6 +63,14 @@ percentiles; the median of all round trips), or as the scenario's own if that is
 _REAL_TIME = " The kernel runs in real time: another run, or another machine, gives other numbers."
 _VIRTUAL_TIME = " The kernel runs in virtual time: another run of the same kernel gives the same numbers."
 
+_CHANCE = """\
+**How much of it is chance.** The means of a few repetitions differ even between two equal engines. By the intervals of
+the {flows} flows that have one, equal engines would differ by {equal_median} at the median, {equal_beyond} of the flows
+would be beyond {bound}, and the worst would be {equal_worst} apart. Here these are {median}, {beyond} and {worst}. What
+chance does not explain has a standard deviation of {own} (95 % interval {interval}, by drawing the scenarios again),
+which is {own_median} at the median: so far apart are the engines themselves (Paule and Mandel, "Consensus Values and
+Weighting Factors", Journal of Research of the National Bureau of Standards 87(5), 1982)."""
+
 _OF_MEANS = " of the means (over pairs of repetitions where each has links of its own)"
 
 
@@ -128,7 +136,7 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
         coincide=COINCIDE_PERCENT,
         one_trajectory=ONE_TRAJECTORY,
     )
-    parts = [introduction, _verdict(matrix), *_delays(matrix)]
+    parts = [introduction, _verdict(matrix), *_chance(matrix), *_delays(matrix)]
     if with_figure:
         caption = f"Goodput of every flow: {one} against {other}, with bands of 5 % and 15 %."
         parts.append(figure_link(caption, FIGURE))
@@ -141,6 +149,29 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
 
 def _verdict(matrix: Matrix) -> str:
     return f"**Verdict: {matrix.verdict}.** {matrix.summary}"
+
+
+def _chance(matrix: Matrix) -> list[str]:
+    chance = matrix.chance()
+    if chance is None:
+        return []
+    most = f"{matrix.bounds.flow_percent:g} %"
+    low, high = chance.own_interval
+    return [
+        _CHANCE.format(
+            flows=chance.flows,
+            median=f"{chance.median:.1f} %",
+            beyond=chance.beyond,
+            worst=f"{chance.worst:.0f} %",
+            equal_median=f"{chance.equal_median:.1f} %",
+            equal_beyond=f"{chance.equal_beyond:.0f}",
+            equal_worst=f"{chance.equal_worst:.0f} %",
+            bound=most,
+            own=f"{chance.own:.1f} %",
+            interval=f"{low:.1f} to {high:.1f} %",
+            own_median=f"{chance.own_median:.1f} %",
+        )
+    ]
 
 
 def _delays(matrix: Matrix) -> list[str]:
