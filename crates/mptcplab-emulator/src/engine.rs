@@ -90,6 +90,15 @@ struct PortState {
     written_pkts: u64,
     malformed_pkts: u64,
     unrouted_pkts: u64,
+    /// What the next packet from it may be the answer to.
+    asked: Option<Asked>,
+}
+
+/// The first packet that was written to a port since it was read: the link that released it, and when it was due.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    link: usize,
+    due_ns: u64,
 }
 
 struct LinkState {
@@ -103,6 +112,7 @@ struct LinkState {
     arrived: u64,
     changes_applied: usize,
     lateness: Histogram,
+    answers: Histogram,
     write_failed_pkts: u64,
 }
 
@@ -273,6 +283,10 @@ impl Engine {
             Ok(bytes) if bytes == packet.bytes().len() => {
                 port.written_pkts += 1;
                 self.pairs.delivered(packet);
+                port.asked.get_or_insert(Asked {
+                    link: index,
+                    due_ns,
+                });
                 self.expect_answer(to);
             }
             // The queue is full or memory is short: the packet is lost although the model did not drop it.
@@ -336,13 +350,19 @@ impl Engine {
             Ok(0) => return Err(port.closed()),
             Ok(bytes) => bytes,
             Err(Errno::EAGAIN) if port.hung_up => return Err(port.closed()),
-            Err(Errno::EAGAIN) => return Ok(false),
+            Err(Errno::EAGAIN) => {
+                port.asked = None;
+                return Ok(false);
+            }
             Err(Errno::EINTR) => 0,
             Err(errno) => return Err(port.failed("read a packet", errno)),
         };
         if bytes > 0 {
             port.read_pkts += 1;
             let now = self.clock.now_ns();
+            if let Some(Asked { link, due_ns }) = port.asked.take() {
+                self.links[link].answers.record(now.saturating_sub(due_ns));
+            }
             self.join_parts(bytes);
             self.catch_up(now)?;
             self.route(index, bytes, now);
@@ -610,6 +630,7 @@ impl LinkState {
             arrived: 0,
             changes_applied: 0,
             lateness: Histogram::new(),
+            answers: Histogram::new(),
             write_failed_pkts: 0,
         }
     }
@@ -630,6 +651,7 @@ impl LinkState {
             write_failed_pkts: self.write_failed_pkts,
             changes_applied: self.link.changes_applied(),
             lateness: self.lateness.summary(),
+            answers: self.answers.summary(),
         }
     }
 }
@@ -662,6 +684,7 @@ fn prepare_ports(
             written_pkts: 0,
             malformed_pkts: 0,
             unrouted_pkts: 0,
+            asked: None,
         };
         let nonblocking = fcntl(&state.fd, FcntlArg::F_GETFL)
             .map(|flags| OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK)

@@ -23,6 +23,7 @@ pub struct Summary {
     pub count: u64,
     /// Mean; exact.
     pub mean_ns: u64,
+    pub p1_ns: u64,
     pub p50_ns: u64,
     pub p90_ns: u64,
     pub p99_ns: u64,
@@ -57,6 +58,7 @@ impl Histogram {
         Summary {
             count,
             mean_ns: self.sum_ns.checked_div(count).unwrap_or(0),
+            p1_ns: percentile(1.0),
             p50_ns: percentile(50.0),
             p90_ns: percentile(90.0),
             p99_ns: percentile(99.0),
@@ -106,6 +108,7 @@ mod tests {
         assert_eq!((summary.count, summary.max_ns), (10_000, 10_000_000));
         assert_eq!(summary.mean_ns, 5_000_500);
         for (got, exact) in [
+            (summary.p1_ns, 100_000),
             (summary.p50_ns, 5_000_000),
             (summary.p90_ns, 9_000_000),
             (summary.p99_ns, 9_900_000),

@@ -78,6 +78,9 @@ pub struct LinkReport {
     pub changes_applied: usize,
     /// Lateness of its releases into ports. Releases into other links are never late.
     pub lateness: Summary,
+    /// From when a packet was due at a port until the host behind it has answered, if it answers at once: the lateness and
+    /// the time that the host's protocols take.
+    pub answers: Summary,
 }
 
 /// One port at the end.

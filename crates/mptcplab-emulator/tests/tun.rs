@@ -229,6 +229,21 @@ fn a_tcp_transfer_over_two_hops_does_what_the_model_says() {
         there.rx_payload_bytes + there.rx_pkts * 76
     );
     assert_eq!(back.sent_pkts, 0, "ACKs are not data");
+    // A host answers from when a packet was due, late or not. It answers no more packets than reach it.
+    for (index, answering) in [(0, false), (1, true), (2, true), (3, false)] {
+        let link = &report.links[index];
+        let (answers, late) = (link.answers, link.lateness);
+        assert_eq!(answers.count > 0, answering, "{} {answers:?}", link.name);
+        assert!(answers.count <= late.count, "{answers:?}");
+        assert!(
+            answers.p1_ns <= answers.p50_ns && answers.p50_ns <= answers.p99_ns,
+            "{answers:?}"
+        );
+        assert!(
+            !answering || answers.p1_ns > late.p1_ns,
+            "{answers:?} {late:?}"
+        );
+    }
     assert!(marks_seen > 0, "{report:?}");
     assert_eq!(
         marks_seen, report.links[2].marked_pkts,

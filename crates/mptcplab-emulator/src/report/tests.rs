@@ -24,7 +24,9 @@ fn link(name: &str, delay_ms: u64, p99_ns: u64) -> LinkReport {
             p99_ns,
             p999_ns: 50 * MS,
             max_ns: 80 * MS,
+            ..Summary::default()
         },
+        answers: Summary::default(),
     }
 }
 

@@ -119,6 +119,10 @@ fn emulator(report: &Report) -> Value {
             "late_p50_ns": late.p50_ns,
             "late_p99_ns": late.p99_ns,
             "late_max_ns": late.max_ns,
+            "answers": link.answers.count,
+            "answer_p1_ns": link.answers.p1_ns,
+            "answer_p50_ns": link.answers.p50_ns,
+            "answer_p99_ns": link.answers.p99_ns,
         })
     });
     json!({
