@@ -13,7 +13,7 @@ const PACKET_TIMES: u64 = 10;
 /// `auto` is at most this part of the base RTT, if that is more than a packet time: the increase of the round-trip time
 /// that HyStart takes for a queue (RFC 9406, MIN_RTT_DIVISOR). Short of that, delay-based algorithms are not misled.
 const RTT_PART: u64 = 8;
-/// Upper bound of the setting.
+/// Upper bound of the setting, and of `host_delay`.
 pub(crate) const MAX_NS: u64 = 1_000_000_000;
 
 impl Run {

@@ -339,6 +339,8 @@ pub struct TcpOptions {
     /// Upper bound of the random delay before each packet is sent, which keeps the order; `None` for what avoids phase
     /// effects on the subflow's path. [`Run::send_jitter_ns`] has the value for a subflow.
     pub send_jitter_ns: Option<u64>,
+    /// Constant delay before each data packet is sent: the time that the hosts at both ends take to process a packet (0).
+    pub host_delay_ns: u64,
     /// Whether segments leave in bursts as with Linux' TSO, and receivers answer PSH; `None` for the engine's default.
     pub tso: Option<bool>,
     /// Whether and how receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.

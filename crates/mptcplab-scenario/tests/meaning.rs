@@ -103,6 +103,7 @@ fn what_is_not_written_follows_linux_and_the_spec() {
         reinject: true,
         stale_after: None,
         send_jitter_ns: None,
+        host_delay_ns: 0,
         tso: None,
         comp_sack: None,
         linear_syn_timeouts: 0,
@@ -245,7 +246,7 @@ fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows_and_is_ann
 #[test]
 fn a_flow_overrules_the_common_tcp_settings() {
     let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nmss = \"1000 bytes\"\npacing = true\ninitial_cwnd = \"4 packets\"\n\
-                rcv_buffer = { auto = \"3 MB\" }\nsend_jitter = \"100 us\"\nrecovery = \"tahoe\"\n\
+                rcv_buffer = { auto = \"3 MB\" }\nsend_jitter = \"100 us\"\nhost_delay = \"17 us\"\nrecovery = \"tahoe\"\n\
                 [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
                 [flows.f]\npath = [\"a\"]\ninitial_cwnd = \"6 packets\"\nrcv_buffer = \"90 kB\"\ncwnd_clamp = \"70 packets\"\n\
                 initial_ssthresh = \"50 packets\"\nrecovery = \"newreno\"\n[flows.g]\npath = [\"a\"]\npacing = false\n";
@@ -271,7 +272,10 @@ fn a_flow_overrules_the_common_tcp_settings() {
         (f.options.cwnd_clamp_pkts, f.options.initial_ssthresh_pkts),
         (Some(70), Some(50))
     );
-    assert_eq!(g.options.send_jitter_ns, Some(100_000));
+    assert_eq!(
+        (g.options.send_jitter_ns, g.options.host_delay_ns),
+        (Some(100_000), 17_000)
+    );
     assert_eq!(
         (f.options.recovery, g.options.recovery),
         (LossRecovery::NewReno, LossRecovery::Tahoe)

@@ -175,10 +175,19 @@ fn compare(run: &Run) -> Outcome {
 
 #[test]
 fn a_run_is_the_same_with_an_event_for_every_hop() {
-    for jitter in ["0 s", "200 us", "5 ms"] {
+    for (jitter, delay) in [
+        ("0 s", "0 s"),
+        ("200 us", "0 s"),
+        ("5 ms", "1700 us"),
+        ("0 s", "90 us"),
+    ] {
         let sweep = sweep(
             SCENARIO,
-            &[("tcp.send_jitter", jitter), ("repetitions", "3")],
+            &[
+                ("tcp.send_jitter", jitter),
+                ("tcp.host_delay", delay),
+                ("repetitions", "3"),
+            ],
         );
         for run in &sweep.runs {
             let outcome = compare(run);

@@ -15,6 +15,7 @@ mod estimates;
 mod fairness;
 mod handover;
 mod handshake;
+mod host_delay;
 mod independence;
 mod integrity;
 mod layers;

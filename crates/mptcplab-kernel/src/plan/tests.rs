@@ -422,6 +422,12 @@ fn each_thing_that_a_kernel_cannot_do_is_refused_by_its_key() {
             "150 us",
         ),
         (
+            "flows.mp.host_delay",
+            "13 us",
+            "flows.mp.host_delay",
+            "13 us",
+        ),
+        (
             "flows.mp.rcv_buffer",
             "700 MB",
             "flows.mp.rcv_buffer",

@@ -204,6 +204,13 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
             "leave it out, write --set 'tcp.send_jitter=0 s' (or set it in the flow), or simulate it",
         );
     }
+    if options.host_delay_ns > 0 {
+        let message = format!(
+            "{} us: real hosts take time of their own, to which none can be added",
+            options.host_delay_ns / 1000
+        );
+        no("host_delay", message, "leave it out, or simulate it");
+    }
     // The MTU of a route is at most that of its device.
     let largest = super::DEVICE_MTU - header_bytes(tcp.mptcp);
     if tcp.mss_bytes > largest {

@@ -189,6 +189,11 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
         ]),
         Need::Default("auto"),
     ),
+    /// Time that the hosts at both ends take, together, to process a packet and answer it: a constant delay before each
+    /// data packet is sent, to which `send_jitter` is added. A few microseconds decide in which phase packets reach a full
+    /// drop-tail queue; `agree` sets what a kernel's hosts took. The kernel engine, whose hosts take time, refuses all
+    /// durations but `"0 s"`.
+    host_delay: field(DURATION, Need::Default("0 s")),
 };
 
 /// Keys of UDP streams.

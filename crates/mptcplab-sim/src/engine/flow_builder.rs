@@ -210,7 +210,9 @@ fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
         recovery: t.options.recovery,
         pacing: t.options.pacing,
         slow_start_after_idle: t.options.slow_start_after_idle,
+        host_delay_ns: t.options.host_delay_ns,
         send_jitter_ns,
+        holds_back: send_jitter_ns > 0 || t.options.host_delay_ns > 0,
         tso: t.options.tso.unwrap_or(false),
         linear_syn_timeouts: t.options.linear_syn_timeouts,
     }

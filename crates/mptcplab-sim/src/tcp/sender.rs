@@ -36,8 +36,11 @@ pub(crate) struct SenderConfig {
     pub(crate) recovery: LossRecovery,
     pub(crate) pacing: bool,
     pub(crate) slow_start_after_idle: bool,
-    /// Largest random delay of a packet before it is sent.
+    /// Delay of a data packet before it is sent: what is the same for all, and the largest that is drawn.
+    pub(crate) host_delay_ns: u64,
     pub(crate) send_jitter_ns: u64,
+    /// Either of them is not 0.
+    pub(crate) holds_back: bool,
     /// Segments leave in groups, see `tso.rs`.
     pub(crate) tso: bool,
     /// How often the first timeout of a SYN repeats before it doubles.
@@ -567,7 +570,7 @@ impl Sender {
 
     #[inline(always)]
     pub(crate) fn put_on_path(&mut self, cx: &mut World, packet: Packet) {
-        if self.config.send_jitter_ns == 0 {
+        if !self.config.holds_back {
             cx.net.send_on(self.entry as usize, cx.now, packet);
         } else {
             let [a, b, c] = packet.words();
@@ -577,17 +580,18 @@ impl Sender {
 
     /// Whether packets leave later than they are sent, by a time that is known then.
     pub(crate) fn holds_back(&self) -> bool {
-        self.config.send_jitter_ns > 0
+        self.config.holds_back
     }
 
-    /// Delay a packet by a random time, keeping order, to break phase effects. It comes in registers: if it were passed in memory,
+    /// Delay a packet by what hosts take and by a random time, which breaks phase effects, keeping order. It comes in registers: if it were passed in memory,
     /// the compiler would build it there in any case, and a link that takes it at once would wait for the stores.
     #[inline(never)]
     fn hold(&mut self, cx: &mut World, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words(a, b, c);
         let jitter = &mut self.jitter;
-        let earliest = jitter.last_ns.max(cx.now);
-        let release = earliest.max(cx.now + jitter.rng.below(self.config.send_jitter_ns + 1));
+        let ready = cx.now + self.config.host_delay_ns;
+        let drawn = jitter.rng.below(self.config.send_jitter_ns + 1);
+        let release = jitter.last_ns.max(ready + drawn);
         let is_later = release > jitter.last_ns;
         jitter.last_ns = release;
         if jitter.is_sent_ahead {

@@ -110,7 +110,7 @@ pub(crate) struct Pacing {
     pub(super) next_ns: u64,
 }
 
-/// Packets held back for a random time (`send_jitter` of a scenario).
+/// Packets held back (`host_delay` and `send_jitter` of a scenario).
 #[derive(Debug)]
 pub(crate) struct SendJitter {
     pub(crate) timer: Timer,

@@ -106,7 +106,8 @@ def _base_rtt(graph: Graph, subflow: Subflow, rate: Array, delay: Array) -> floa
     )
     # A uniform random delay before each packet adds half of its bound on average. There is none unless the scenario
     # asks for it: a fluid has no packets whose phase could matter.
-    found: float = time + (graph.run["flows"][subflow.flow]["send_jitter_ns"] or 0) / 2e9
+    flow = graph.run["flows"][subflow.flow]
+    found: float = time + (flow["send_jitter_ns"] or 0) / 2e9 + flow.get("host_delay_ns", 0) / 1e9
     return found
 
 

@@ -8,7 +8,7 @@ use crate::document::{Item, Res, Table};
 use crate::error::{Diagnostic, join};
 use crate::format::UDP_FIELDS;
 use crate::headers::Dss;
-use crate::jitter::MAX_NS as MAX_JITTER_NS;
+use crate::jitter::MAX_NS as MAX_DELAY_NS;
 use crate::registry;
 use crate::run::{
     CcConfig, CompSack, Growth, LossRecovery, RcvBuffer, Scheduler, SchedulerKind, Subflow,
@@ -235,8 +235,13 @@ fn send_jitter_ns(settings: &Settings<'_>) -> Res<Option<u64>> {
     if item.is("auto") {
         return Ok(None);
     }
+    short(&item).map(Some)
+}
+
+/// A delay before a packet is sent.
+fn short(item: &Item<'_>) -> Res<u64> {
     match item.duration()? {
-        ns if ns <= MAX_JITTER_NS => Ok(Some(ns)),
+        ns if ns <= MAX_DELAY_NS => Ok(ns),
         _ => Err(item.wrong("is out of range").hint("at most \"1 s\"")),
     }
 }
@@ -260,6 +265,7 @@ fn options(settings: &Settings<'_>, like: &Like) -> Res<TcpOptions> {
         // At most 255, by its type.
         stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         send_jitter_ns: send_jitter_ns(settings)?,
+        host_delay_ns: short(&settings.item("host_delay")?)?,
         tso: given("tso")?.or(like.tso),
         comp_sack: match given("comp_sack")? {
             Some(false) => Some(CompSack::Off),
