@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 OWN_TRAFFIC = "own"
 SEND_JITTER = "tcp.send_jitter"
+HOST_DELAY = "tcp.host_delay"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ KERNEL = Engine(
     has_sockets=True,
     traffic=(OWN_TRAFFIC, "iperf3"),
     # Its packets already have jitter, and it cannot add any. The default, "auto", adds none here either.
-    requires={SEND_JITTER: '"0 s"'},
+    requires={SEND_JITTER: '"0 s"', HOST_DELAY: '"0 s"'},
     # Linux has one MPTCP scheduler, sends segments in groups (TSO) and compresses SACKs.
     behaves_as={"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"},
 )

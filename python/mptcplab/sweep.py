@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from mptcplab import kept, output
 from mptcplab.algorithm import Algorithms
@@ -20,6 +21,7 @@ from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import (
     ENGINES,
     FLUID,
+    HOST_DELAY,
     KERNEL,
     OWN_TRAFFIC,
     SEND_JITTER,
@@ -199,7 +201,7 @@ class Sweep:
     sim_reps: int | None = None
     jobs: int = 0
     progress: Progress | None = None
-    # A kernel runs first, and the simulator gets `send_jitter` as large as the lateness of the kernel's links.
+    # A kernel runs first, and the simulator's hosts take as long as the kernel's (`host_delay` and `send_jitter`).
     same_noise: bool = False
     cluster: Cluster | None = None
     # Without a named result: where the runs of emulated machines stay, and are found by later sweeps.
@@ -472,15 +474,17 @@ class Sweep:
         return next((name for name in self.engines if engine_of(name).has_sockets), None)
 
     def _with_noise_of(self, kernel_runs: Path, overrides: Overrides) -> Overrides:
-        """The same with the kernel's noise, unless the caller says how much, or the scenario asks for more."""
-        from mptcplab.metrics.emulation import jitter_ns
+        """The same with what the kernel's hosts took, unless the caller says how much or the scenario asks for more."""
+        from mptcplab.metrics.emulation import host_times
 
-        if SEND_JITTER in overrides.settings:
-            return overrides
         runs = resolved_runs(self.scenario, overrides)
-        own = max((flow.get("send_jitter_ns") or 0 for run in runs for flow in run["flows"]), default=0)
-        noise = jitter_ns(Results.open(kernel_runs), own)
-        return replace(overrides, settings={**overrides.settings, SEND_JITTER: f'"{noise} ns"'})
+        times = host_times(Results.open(kernel_runs))
+        noise = {
+            HOST_DELAY: max(times.delay_ns, _largest("host_delay_ns", runs)),
+            SEND_JITTER: max(times.jitter_ns, _largest("send_jitter_ns", runs)),
+        }
+        settings = {key: f'"{ns} ns"' for key, ns in noise.items()}
+        return replace(overrides, settings={**settings, **overrides.settings})
 
     def _progress(self, engine: str, part: Part) -> Progress | None:
         """The progress of one engine as progress of all."""
@@ -512,6 +516,11 @@ class Sweep:
     def _weight(self, engine: str) -> float:
         beside = any(engine_of(other).real_time for other in self.engines) and not engine_of(engine).real_time
         return _WEIGHT_BESIDE_REAL_TIME if beside else 1.0
+
+
+def _largest(key: str, runs: Iterable[dict[str, Any]]) -> int:
+    """The largest value of a setting over all flows; 0 where none has it."""
+    return max((flow.get(key) or 0 for run in runs for flow in run["flows"]), default=0)
 
 
 def _finished(write: Callable[[], None], results: Results) -> Results:

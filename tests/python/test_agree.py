@@ -519,17 +519,47 @@ def test_late_emulation_is_reported_as_a_fraction_of_the_round_trip(tmp_path: Pa
     assert "700 µs in sum (99th percentiles), 7 %" in found["tcp only"]
 
 
-def test_the_simulators_jitter_is_the_median_lateness_of_the_kernels_round_trips(tmp_path: Path) -> None:
+def with_links(traces: Traces, *of_runs: dict[str, dict[str, int]]) -> Traces:
+    """What the emulator recorded of every link, for each run."""
+    for row, links in zip(traces.runs, of_runs, strict=True):
+        recorded = [{"link": name, **values} for name, values in links.items()]
+        row["host"] = json.dumps({"emulator": {"links": recorded}})
+    return traces
+
+
+def test_without_answers_the_simulators_jitter_is_the_median_lateness_of_round_trips(tmp_path: Path) -> None:
     """Sums of 1100, 900 and 700 us as above, and twice as much in the other repetition: the median is 1250 us."""
     late = {"a": 300, "a~": 100, "c": 500, "c~": 200, "b": 150, "b~": 50}
-    real = Traces("kernel", 2)
-    for factor, row in zip((1, 2), real.runs, strict=True):
-        links = [{"link": name, "late_p99_ns": 1000 * us * factor} for name, us in late.items()]
-        row["host"] = json.dumps({"emulator": {"links": links}})
+    runs = [{name: {"late_p99_ns": 1000 * us * factor} for name, us in late.items()} for factor in (1, 2)]
+    real = with_links(Traces("kernel", 2), *runs)
     s.write(tmp_path / "kernel", real.runs, **real.tables)
-    found = mptcplab.load(tmp_path / "kernel")
-    assert emulation.jitter_ns(found, 100_000) == 1_250_000
-    assert emulation.jitter_ns(found, 2_000_000) == 2_000_000
+    assert emulation.host_times(mptcplab.load(tmp_path / "kernel")) == emulation.HostTimes(0, 1_250_000)
+    s.write(tmp_path / "none", Traces("kernel").runs, **real.tables)
+    assert emulation.host_times(mptcplab.load(tmp_path / "none")) == emulation.HostTimes(0, 0)
+
+
+def test_the_simulators_hosts_take_what_the_kernels_do(tmp_path: Path) -> None:
+    """sf1 (a, c), sf2 (b, c) and tcp (d, c) end at c and, on their ways back, at a~, b~ and d~.
+
+    c takes 4 to 9 us, a~ 5 to 12, b~ 7 to 8, d~ 6 to 20: sf1 9 and 12 more, sf2 11 and 6, tcp 10 and 19. The other
+    repetition has twice as much, so that the medians of six are (11 + 18) / 2 and (12 + 19) / 2.
+    """
+    took = {"a": None, "a~": (5, 12), "c": (4, 9), "c~": None, "d": None, "d~": (6, 20), "b": None, "b~": (7, 8)}
+    runs = []
+    for factor in (1, 2):
+        links = {}
+        for name, answer in took.items():
+            least, most = answer or (0, 0)
+            links[name] = {
+                "late_p99_ns": 1000,
+                "answers": 77 if answer else 0,
+                "answer_p1_ns": 1000 * factor * least,
+                "answer_p99_ns": 1000 * factor * most,
+            }
+        runs.append(links)
+    real = with_links(Traces("kernel", 2), *runs)
+    s.write(tmp_path / "kernel", real.runs, **real.tables)
+    assert emulation.host_times(mptcplab.load(tmp_path / "kernel")) == emulation.HostTimes(14_500, 15_500)
 
 
 def jittered(engine: str, *jitters_ns: int | None) -> Traces:
@@ -546,16 +576,27 @@ def test_the_jitter_of_the_simulator_is_named_beside_the_engine_that_needs_none(
     """Of two repetitions the larger one counts. Without a kernel, or without jitter, there is nothing to say."""
     both = results(tmp_path / "both", jittered("sim", 250_000, 400_000), jittered("kernel", 900_000))
     sentence = "noise: sim delayed every packet at random by up to 400 µs; kernel was late by itself"
-    assert emulation.jitter_note(both) == sentence
+    assert emulation.noise_note(both) == sentence
     two = results(tmp_path / "two", jittered("sim", 1), jittered("kernel", None), jittered("vm:bookworm", None))
     assert (
-        emulation.jitter_note(two)
+        emulation.noise_note(two)
         == "noise: sim delayed every packet at random by up to 1 ns; kernel was late by itself"
     )
-    assert emulation.jitter_note(results(tmp_path / "sim", jittered("sim", 250_000), jittered("fluid", None))) is None
-    assert emulation.jitter_note(results(tmp_path / "none", jittered("sim", None), jittered("kernel", None))) is None
-    assert emulation.jitter_note(results(tmp_path / "kernel", jittered("kernel", 900_000))) is None
-    assert emulation.simulated_jitter_ns(mptcplab.load(tmp_path / "kernel")) == 0
+    assert emulation.noise_note(results(tmp_path / "sim", jittered("sim", 250_000), jittered("fluid", None))) is None
+    assert emulation.noise_note(results(tmp_path / "none", jittered("sim", None), jittered("kernel", None))) is None
+    assert emulation.noise_note(results(tmp_path / "kernel", jittered("kernel", 900_000))) is None
+    assert emulation.simulated_host_times(mptcplab.load(tmp_path / "kernel")) == emulation.HostTimes(0, 0)
+
+
+def test_what_the_simulators_hosts_took_is_named_beside_the_jitter(tmp_path: Path) -> None:
+    sim = jittered("sim", 9_000, 7_000)
+    for row, delay_ns in zip(sim.runs, (11_000, 12_000), strict=True):
+        made = json.loads(row["resolved"])
+        made["flows"][1]["host_delay_ns"] = delay_ns
+        row["resolved"] = json.dumps(made)
+    found = emulation.noise_note(results(tmp_path, sim, jittered("kernel", None)))
+    told = "noise: sim delayed every packet by 12 µs and at random by up to 9 µs more; kernel was late by itself"
+    assert found == told
 
 
 def test_waiting_for_the_receive_window_is_reported_as_a_fraction_of_time(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def agree(
     `engines` is "sim,kernel", "sim,vm:bookworm", "sim,fluid", "sim,kernel,fluid" or a list; without it sim and kernel
     where the kernel engine can run here, else sim and fluid. The reference is the simulator, or without it the first of
     kernel, vm and fluid; of several machines, the first that is named. Everything else is as in `run`, errors included,
-    except that a kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
-    median over all round trips (sum of the 99th percentiles), unless `settings` or the scenario ask for more. Goodput
-    of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
+    except that a kernel runs first, and the simulator's hosts take as long as the kernel's did to answer a packet:
+    `host_delay` is what both took at least (first percentiles), `send_jitter` what they took longer (99th percentiles),
+    each the median over all round trips, unless `settings` or the scenario ask for more. Goodput of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
     Where a flow differs more from a kernel, both run again with a random delay behind every full link. If its goodput
     then changes by more than its 95 % interval, the phase in which packets arrive may be the cause.
 

@@ -527,7 +527,7 @@ def _with_numbers(entry: Entry, found: Agreement, engines: tuple[str, str]) -> E
         entry,
         evidence=rows,
         causes={base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()},
-        noise=emulation.jitter_note(found.results) or "",
+        noise=emulation.noise_note(found.results) or "",
         builds={engine: digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS] for engine in engines},
         delays=_rows_of(found.rows.filter(pl.col("subflow").is_null(), metric=DELAY)),
     )

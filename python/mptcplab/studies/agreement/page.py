@@ -57,9 +57,12 @@ names no receive buffer, it grows on both as in the kernel that is compared (`tc
 so that a kernel can run them in real time, or a machine in less than a day: links that never fill have a lower rate,
 the links of `server` and `poisson` have a fifth of theirs and shorter queues, and there are fewer flows. Files outlast
 the run.
-The kernel has noise of its own, without which full drop-tail queues lock flows out by the phase in which their packets
-arrive; the simulator's `send_jitter` is as large as the kernel's links were late, summed over a round trip (99th
-percentiles; the median of all round trips), or as the scenario's own if that is larger."""
+The kernel's hosts take some microseconds to answer a packet, and not always the same. That decides in which phase
+packets meet a full drop-tail queue, and whose are dropped. The simulator's `host_delay` is what both hosts took at
+least (first percentiles of the time from when a packet was due until it was answered, summed over a round trip), and
+its `send_jitter` is what they took longer (99th percentiles), each as the median of all round trips, or as the
+scenario's own if that is larger. Where a section names no constant delay, the simulator had none, and its `send_jitter`
+was the lateness of the kernel's links."""
 _REAL_TIME = " The kernel runs in real time: another run, or another machine, gives other numbers."
 _VIRTUAL_TIME = " The kernel runs in virtual time: another run of the same kernel gives the same numbers."
 

@@ -39,7 +39,7 @@ def tables(agreement: Agreement) -> list[Table]:
 def lines(agreement: Agreement) -> Iterator[str]:
     """The verdict on every engine, and possible causes of every difference that is outside its bound."""
     yield from (finding.text for finding in agreement.findings)
-    noise = emulation.jitter_note(agreement.results)
+    noise = emulation.noise_note(agreement.results)
     if noise:
         yield noise
     for base, engine, rows in agreement.outside():
