@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 import mptcplab
 from mptcplab import _core
 from mptcplab.metrics import summary
-from mptcplab.plots.over_time import CWND, RTT, Series, label_heights
+from mptcplab.plots.over_time import CWND, PAYLOAD, RTT, Series, label_heights
 from mptcplab.plots.styles import css_palette, style
 from mptcplab.report import topology_svg
 from mptcplab.report.columns import Points, packed, unpacked
@@ -285,6 +285,28 @@ def test_no_round_trip_time_is_drawn_while_a_subflow_is_silent(tmp_path: Path) -
     lines = [line for line in samples_on_page(results, [0])[0] if line.panel == RTT]
     assert [np.diff(line.samples.times_us).max() / 1e6 for line in lines] == [5, 0.1]
     assert [line.samples.times_us[-1] / 1e6 for line in lines] == [10, 6]
+
+
+def test_a_line_has_no_gaps_where_samples_are_rarer_than_bins(tmp_path: Path) -> None:
+    """Empty bins cut it into points that nobody could see: 2 s with samples every 10 ms, or 40 s with 100 ms."""
+    mp = s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"))
+    for at, (seconds, sample_ms) in enumerate([(2, 10.0), (40, 100.0), (300, 2000.0)]):
+        scenario = s.resolved(LINKS, [mp], duration_s=seconds)
+        # Every other sample is late by a tenth of the interval, as in a kernel.
+        times = [0.001 * sample_ms * (i + 0.1 * (i % 2)) for i in range(round(1000 * seconds / sample_ms))]
+        rows = [
+            {"run": 0, "flow": "mp", "subflow": name, "t": t, "cwnd_pkts": 7 + i % 3, "rx_payload_bytes": grown * i}
+            for name, grown in (("sf1", 3000), ("sf2", 5000))
+            for i, t in enumerate(times)
+        ]
+        run = s.run_row(0, scenario, sample_ms=sample_ms)
+        s.write(tmp_path / str(at), [run], flow=[{"run": 0, "flow": "mp", "t": 0.0}], subflow=rows, link=[])
+        (drawn,) = plot_data(Results.open(tmp_path / str(at))).runs
+        for panel, fewest in ((CWND, 150), (PAYLOAD, 9)):
+            for line in drawn.column.of(panel):
+                there = np.flatnonzero(np.isfinite(line.values))
+                assert (np.diff(there) == 1).all()
+                assert there.size >= fewest
 
 
 def seen(line: Series) -> list[tuple[int, int]]:

@@ -1,7 +1,8 @@
 """Time series for plots: reduced to what a screen can show, without losing a peak.
 
 Window, RTT and queue keep the smallest and largest value of every time bin, in the order in which they occurred;
-the payload rate is a mean over bins of a second (longer where the run is long).
+the payload rate is a mean over bins of a second, longer where the run is long and shorter where it is short. No bin is
+shorter than what samples need: an empty one would be a gap in a line.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ NS = 1_000_000_000
 BINS = 500
 MAX_RUNS = 60
 MAX_SERIES = 12
-MAX_RATE_BINS = 400
+# The most and the fewest bins of a payload rate, if samples are frequent enough.
+MAX_RATE_BINS, _FEWEST_RATE_BINS = 400, 10
+# Samples in a bin: some engines do not take them at exactly equal distances.
+_SAMPLES_IN_BIN = 2
 # A subflow that measures no round-trip time for longer than this is silent. An ACK of a lasting transfer comes sooner.
 SILENT_NS = NS
 # The run, the names of a flow and subflow or of a link, and times (in seconds) with values.
@@ -149,8 +153,13 @@ class _SeriesBuilder:
     def __init__(self, trace: Trace, topologies: dict[int, Topology], looks: dict[int, Looks]) -> None:
         self.trace = trace
         self.topologies = topologies
-        # Runs of a sweep may differ in length; each has the same number of bins.
-        self.widths = {run: max(1, -(-topology.duration_ns // BINS)) for run, topology in topologies.items()}
+        sampled = trace.runs.filter(pl.col("run").is_in(list(topologies)))
+        self.intervals: dict[int, int] = dict(sampled.select("run", "sample_ns").iter_rows())
+        # Runs of a sweep may differ in length; each has about the same number of bins.
+        self.widths = {
+            run: max(_SAMPLES_IN_BIN * self.intervals[run], -(-topology.duration_ns // BINS))
+            for run, topology in topologies.items()
+        }
         self.looks = looks
 
     def some(self, runs: Sequence[int]) -> dict[int, list[Series]]:
@@ -179,7 +188,7 @@ class _SeriesBuilder:
 
     def _payload_rates(self, samples: Samples) -> Iterator[_Line]:
         longest = max(t.duration_ns for t in self.topologies.values())
-        width = NS * max(1, -(-longest // (NS * MAX_RATE_BINS)))
+        width = _rate_width(longest, max(self.intervals.values()))
         _, first = samples.bins(pl.col("t_ns") // width)
         columns = first.select("at", "t_ns", pl.col("rx_payload_bytes").cast(pl.Float64))
         for run, name, part in samples.parts(first["entity"]):
@@ -201,6 +210,12 @@ class _SeriesBuilder:
             values = np.full((BINS, 2), np.nan)
             values[place[part]] = pairs[part]
             yield run, name, (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values.ravel())
+
+
+def _rate_width(longest_ns: int, sample_ns: int) -> int:
+    """The length of the bins of a payload rate, whole seconds where the run is long enough for them."""
+    seconds = NS * max(1, -(-longest_ns // (NS * MAX_RATE_BINS)))
+    return max(min(seconds, longest_ns // _FEWEST_RATE_BINS), _SAMPLES_IN_BIN * sample_ns)
 
 
 def samples_of(trace: Trace, looks: dict[int, Looks]) -> dict[str, Samples]:
