@@ -141,6 +141,21 @@ def test_plots_that_would_be_too_narrow_stand_below_each_other(grid: Results) ->
     ]
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_the_numbers_of_a_parameter_are_never_powers_of_ten(scenario: Path, style: Size) -> None:
+    """Values of 10,000 and more were printed as 1e+04 or 1.235e+04, and small ones as 2e-05."""
+    values = {"links.B.queue": "7 packets, 12345 packets, 3000000 packets", "links.A.loss": "0.00002 %, 0.1 %"}
+    results = mptcplab.run(scenario, "lia", 1, sweep=values, progress=False)
+    over, losses = (results.plot.over(key, flows="mp", style=style) for key in values)
+    drawn = results.plot.map(flows="mp", style=style)
+    labels = [[axes.get_xticklabels() for axes in one.axes] for one in (over, losses, drawn)]
+    ticks = [next(names for axes in one if (names := [label.get_text() for label in axes])) for one in labels]
+    assert ticks[0] in (["7", "12345", "3000000"], ["7", "3000000"])
+    assert ticks[1:] == [["0.00002", "0.1"], ["7", "12345", "3000000"]]
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["0.00002", "0.1"]
+    assert [faults(figure) for figure in (over, losses, drawn)] == [[], [], []]
+
+
 def points(figure: Figure) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """The points of every plot by its title, then by the number of the curve."""
     return {

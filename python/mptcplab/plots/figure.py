@@ -53,8 +53,8 @@ WIDEST, _LETTER = 9.6, 0.078
 LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
 # The distance of the lines of one text, and of notes, which are smaller (points).
 LINE, NOTE, _NOTE_SIZE = 0.16, 0.24, 8.0
-# A number in a note has no decimals from here on.
-_WHOLE = 100
+# A number in a note has no decimals from here on, and one at a tick.
+_WHOLE, _ALL_WHOLE = 100, 1000
 # A space at which no line ends.
 _HELD = "\N{NO-BREAK SPACE}"
 # The handle of an entry of a legend, with what is around it.
@@ -157,6 +157,19 @@ def about(value: float) -> str:
     ('1,030', '-100', '1.05')
     """
     return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
+
+
+def tick_text(value: float) -> str:
+    """A number for a tick: all digits before the point, at least four in all, and never a power of ten.
+
+    >>> tick_text(50_000.0), tick_text(12_345.0), tick_text(0.04731), tick_text(0.00002)
+    ('50000', '12345', '0.04731', '0.00002')
+    """
+    import numpy as np
+
+    if abs(value) >= _ALL_WHOLE:
+        return f"{value:.0f}"
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
 def intervals_beyond(low: float, top: float, ends: Sequence[float], unit: str) -> str | None:

@@ -23,6 +23,7 @@ from mptcplab.plots.figure import (
     note_lines,
     styled,
     text_width,
+    tick_text,
 )
 from mptcplab.plots.styles import INK, PAPER, SOFT, Style
 from mptcplab.report.multiples import Multiples
@@ -36,8 +37,8 @@ _UNDER = 0.52
 # The narrowest plot of several side by side, and the room of a value that is no number. Points of several algorithms at
 # such a value take this part of it.
 _NARROWEST, _SLOT, _BESIDE = 1.0, 0.6, 0.6
-# More tick labels than this, per inch of a plot, would touch each other.
-_TICKS_PER_INCH = 1.7
+# The least distance of two tick labels, from middle to middle, and the least room between them (inches).
+_TICKS_APART, _BETWEEN_TICKS = 0.59, 0.08
 # Distances of ticks may be smaller by this factor.
 _ROUNDED = 0.99
 # Sizes of a map's cell and of what is around it, inches; the most maps side by side.
@@ -131,17 +132,14 @@ def _scale(axes: Axes, axis: Axis, width: float) -> None:
     else:
         margin = 0.03 * (values[-1] - values[0])
         axes.set_xlim(values[0] - margin, values[-1] + margin)
-    ticks = _ticks(values, logarithmic=axis.is_logarithmic, most=max(2, int(width * _TICKS_PER_INCH)))
-    axes.set_xticks(ticks, [_number(value) for value in ticks])
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}"
+    apart = max(_TICKS_APART, max(map(text_width, _tick_texts(axis))) + _BETWEEN_TICKS)
+    ticks = _ticks(values, logarithmic=axis.is_logarithmic, most=max(2, int(width / apart)))
+    axes.set_xticks(ticks, [tick_text(value) for value in ticks])
 
 
 def _tick_texts(axis: Axis) -> list[str]:
     """The numbers of an axis as texts, in their order; those that are no numbers stay within their plot."""
-    return [_number(value) for value in sorted(set(axis.numbers or ()))] or [""]
+    return [tick_text(value) for value in sorted(set(axis.numbers or ()))] or [""]
 
 
 def _narrowest(axis: Axis) -> float:
@@ -210,7 +208,7 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     seen = [value for one in data.maps for row in one.values for value in row if value is not None]
     scale = ScalarMappable(Normalize(min(seen, default=0.0), max(seen, default=1.0)), "viridis")
     room = (size[0] - _AROUND[0] - 0.9) / across / len(data.x.texts)
-    level = room > 0.4 if data.x.numbers else room > max(map(text_width, data.x.texts))
+    level = room > max(map(text_width, _values(data.x)))
     for axes, one in zip(grid_of_axes.flat, data.maps, strict=False):
         _draw_map(axes, one.values, scale, data.digits, text=room > 0.36)
         axes.set_title(broken(one.label, room * len(data.x.texts)), loc="left", fontweight="bold")
@@ -230,7 +228,7 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
 
 def _values(axis: Axis) -> list[str]:
     """The values of an axis as texts; numbers have their unit beside the axis."""
-    return [_number(number) for number in axis.numbers] if axis.numbers else list(axis.texts)
+    return [tick_text(number) for number in axis.numbers] if axis.numbers else list(axis.texts)
 
 
 def _draw_map(

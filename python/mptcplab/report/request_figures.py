@@ -24,6 +24,7 @@ from mptcplab.plots.figure import (
     lines_in,
     note_lines,
     styled,
+    tick_text,
 )
 from mptcplab.plots.styles import INK, Style, style
 from mptcplab.report import tables
@@ -233,5 +234,5 @@ def _time_axis(axes: Axes, data: RequestData, which: str) -> None:
         subs: tuple[float, ...] = (1.0, 2.0, 5.0) if high < (300 if which == "x" else 8) * low else (1.0,)
         subs = (1.0, 3.0) if which == "y" and 8 * low <= high < 100 * low else subs
         axis.set_major_locator(LogLocator(subs=subs))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
         axis.set_minor_formatter(NullFormatter())
