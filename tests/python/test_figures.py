@@ -17,7 +17,7 @@ from matplotlib.text import Text
 
 import mptcplab
 from mptcplab.plots.goodput import GoodputData, Part, Row, goodput_figure
-from mptcplab.plots.over_time import CWND, RTT, Column, Panel, Series, over_time
+from mptcplab.plots.over_time import CWND, QUEUE, RTT, Column, Panel, Series, over_time
 from mptcplab.plots.styles import style as style_of
 from mptcplab.ranges import expand
 from mptcplab.report import captions
@@ -315,6 +315,24 @@ def test_the_largest_value_of_a_range_has_its_tick(style: Size, tmp_path: Path) 
     assert faults(figure) == []
     ticks = [tick.get_text() for axes in figure.axes for tick in axes.get_xticklabels()]
     assert ticks == [loss.removesuffix(" %") for loss in losses]
+
+
+def legend(figure: Figure) -> list[tuple[str, str]]:
+    """Names and colours in the legend."""
+    (found,) = figure.legends
+    lines = found.get_lines()
+    return [(text.get_text(), str(line.get_color())) for text, line in zip(found.get_texts(), lines, strict=True)]
+
+
+def test_a_flow_and_a_link_of_one_name_have_an_entry_each() -> None:
+    """The link's style stood in the legend, and nothing said what the flow's line was."""
+    times = np.array([0.5, 1.5])
+    lines = [
+        Series(panel, name, style_of(look), times, times)
+        for panel, name, look in ((CWND, "web", 0), (CWND, "mp", 1), (QUEUE, "web", 3))
+    ]
+    figure = over_time([Column("lia", tuple(lines), 0, 2, 0)], [CWND, QUEUE], most_columns=1)
+    assert legend(figure) == [(name, style_of(look).colour) for name, look in (("web", 0), ("mp", 1), ("web", 3))]
 
 
 def test_an_interval_that_is_cut_off_is_noted(tmp_path: Path) -> None:

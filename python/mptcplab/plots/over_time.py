@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -181,50 +181,106 @@ def over_time(
     With `alone`, lines have their labels at their ends, otherwise in a legend. `note` is a line below the plots,
     `widest` the width in inches.
     """
-    rows = -(-len(columns) // most_columns)
-    per_row = -(-len(columns) // rows)
-    drawn = [series for column in columns for panel in panels for series in column.of(panel)]
-    span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
-    at_begin, at_end = _half_widths(*span)
-    gap = max(_GAP, at_end + _SPACE + at_begin)
-    right = max(RIGHT, at_end + _SPACE / 2)
-    right = RIGHT + 0.1 + max(text_width(series.label) for series in drawn) if alone else right
-    room = (widest - LEFT - right - gap * (per_row - 1)) / per_row
-    inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
-    width = LEFT + per_row * inside + gap * (per_row - 1) + right
-    looks = {series.label: series.style for series in sorted(drawn, key=lambda series: series.style.index)}
-    handles = [
-        (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
-    ]
-    titles = [broken(column.title, inside) for column in columns]
-    title = _TITLE + LINE * (max(map(lines_in, titles)) - 1) if any(titles) else 0.1
-    row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
+    layout = _Layout.of(columns, panels, most_columns, widest, alone=alone)
     tops = {panel: axis_top(columns, panel) for panel in panels}
     cut = [cut_off(columns, panel, top) for panel, top in tops.items()]
-    notes = note_lines(filter(None, [note, *cut]), width)
-    canvas = Canvas(width, rows * row_height + NOTE * len(notes), [] if alone else handles)
+    notes = note_lines(filter(None, [note, *cut]), layout.width)
+    canvas = Canvas(layout.width, layout.height + NOTE * len(notes), [] if alone else _handles(_drawn(columns, panels)))
     canvas.write_notes(notes)
     for index, column in enumerate(columns):
-        row, place = divmod(index, per_row)
         for number, panel in enumerate(panels):
-            top = row * row_height + title + number * (high + _BETWEEN)
-            axes = canvas.axes(LEFT + place * (inside + gap), top, inside, high)
+            axes = canvas.axes(*layout.place(index, number))
             _draw(axes, column, panel, shade=shade)
             # Set explicitly: a quantity without values at first must not be stretched over the whole run.
-            axes.set(xlim=span, ylim=(0, tops[panel]))
-            last = number == len(panels) - 1
-            axes.tick_params(labelleft=place == 0, labelbottom=last)
-            axes.xaxis.set_label_coords(0.5, -_TO_X_LABEL / high)
-            axes.yaxis.set_label_coords(-_TO_Y_LABEL / inside, 0.5)
-            if place == 0:
-                axes.set_ylabel(panel.axis.replace(" (", "\n("))
-            if number == 0:
-                axes.set_title(titles[index], loc="left", fontweight="bold")
-            if last:
-                axes.set_xlabel("Time (s)")
+            axes.set(xlim=layout.span, ylim=(0, tops[panel]))
+            _write(axes, panel, layout, index, number)
             if alone:
                 _label_ends(axes, column.of(panel), tops[panel])
     return canvas.figure
+
+
+def _drawn(columns: Sequence[Column], panels: Sequence[Panel]) -> list[Series]:
+    return [series for column in columns for panel in panels for series in column.of(panel)]
+
+
+def _handles(drawn: Iterable[Series]) -> list[tuple[Any, str]]:
+    """The entries of the legend. A flow and a link may have one name and different styles."""
+    looks = dict.fromkeys((one.label, one.style) for one in sorted(drawn, key=lambda series: series.style.index))
+    return [(line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the plots of all columns are, in inches, and what stands above them."""
+
+    span: tuple[float, float]
+    rows: int
+    per_row: int
+    panels: int
+    titles: tuple[str, ...]
+    # Between two plots side by side, to the right of the last one, and the size of a plot.
+    gap: float
+    right: float
+    inside: float
+    high: float
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[Column], panels: Sequence[Panel], most_columns: int, widest: float, *, alone: bool
+    ) -> _Layout:
+        """At most so many columns beside one another, in a figure of at most that width."""
+        rows = -(-len(columns) // most_columns)
+        per_row = -(-len(columns) // rows)
+        span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
+        at_begin, at_end = _half_widths(*span)
+        gap = max(_GAP, at_end + _SPACE + at_begin)
+        right = max(RIGHT, at_end + _SPACE / 2)
+        if alone:
+            right = RIGHT + 0.1 + max(text_width(series.label) for series in _drawn(columns, panels))
+        room = (widest - LEFT - right - gap * (per_row - 1)) / per_row
+        inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
+        titles = tuple(broken(column.title, inside) for column in columns)
+        return cls(span, rows, per_row, len(panels), titles, gap, right, inside, high)
+
+    @property
+    def width(self) -> float:
+        return LEFT + self.per_row * self.inside + self.gap * (self.per_row - 1) + self.right
+
+    @property
+    def height(self) -> float:
+        return self.rows * self._row
+
+    @property
+    def _title(self) -> float:
+        return _TITLE + LINE * (max(map(lines_in, self.titles)) - 1) if any(self.titles) else 0.1
+
+    @property
+    def _row(self) -> float:
+        return self._title + self.panels * self.high + (self.panels - 1) * _BETWEEN + _UNDER
+
+    def place(self, column: int, panel: int) -> tuple[float, float, float, float]:
+        """Left, top, width and height of the plot of a panel."""
+        row, across = divmod(column, self.per_row)
+        top = row * self._row + self._title + panel * (self.high + _BETWEEN)
+        return LEFT + across * (self.inside + self.gap), top, self.inside, self.high
+
+    def is_first(self, column: int) -> bool:
+        """Whether the column is the leftmost of its row."""
+        return column % self.per_row == 0
+
+
+def _write(axes: Axes, panel: Panel, layout: _Layout, column: int, number: int) -> None:
+    """The texts around a plot: those of its axes only at the edges of its column and row."""
+    first, last = layout.is_first(column), number == layout.panels - 1
+    axes.tick_params(labelleft=first, labelbottom=last)
+    axes.xaxis.set_label_coords(0.5, -_TO_X_LABEL / layout.high)
+    axes.yaxis.set_label_coords(-_TO_Y_LABEL / layout.inside, 0.5)
+    if first:
+        axes.set_ylabel(panel.axis.replace(" (", "\n("))
+    if number == 0:
+        axes.set_title(layout.titles[column], loc="left", fontweight="bold")
+    if last:
+        axes.set_xlabel("Time (s)")
 
 
 def whole_run(column: Column) -> Figure:
