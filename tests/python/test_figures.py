@@ -335,6 +335,22 @@ def test_a_flow_and_a_link_of_one_name_have_an_entry_each() -> None:
     assert legend(figure) == [(name, style_of(look).colour) for name, look in (("web", 0), ("mp", 1), ("web", 3))]
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_the_legend_shows_the_dashes_of_every_line(style: Size) -> None:
+    """Long dashes looked like a solid line, because an entry was shorter than a dash and its gap."""
+    width = {"page": 9.6, "two-columns": 7.16, "column": 3.5}[style]
+    times = np.array([0.5, 1.5])
+    for count in (1, 4, 8):
+        lines = tuple(Series(CWND, f"path {k}", style_of(k), times, times) for k in range(count))
+        figure = over_time([Column("lia", lines, 0, 2, 0)], [CWND], most_columns=1, widest=width)
+        assert faults(figure) == []
+        (found,) = figure.legends
+        shown = [line.get_xdata()[-1] / 1.4 for line in found.get_lines()]
+        # A dash of 11 and a gap of 3 widths, and the beginning of the next dash.
+        assert min(shown) >= (17 if count == 8 else 12)
+        assert (shown[0] > 15) == (count == 8)
+
+
 def test_an_interval_that_is_cut_off_is_noted(tmp_path: Path) -> None:
     """0.25 timeouts +- 0.8 looked like +- 0.15."""
     # The standard deviation of 0, 0, 0, 1 is 0.5, and t of 3 degrees of freedom 3.1824: 0.25 + 3.1824 * 0.5 / 2.

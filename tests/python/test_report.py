@@ -638,3 +638,11 @@ def test_styles_differ_in_more_than_colour() -> None:
     for one, other in pairwise(looks[:6]):
         assert one.dash != other.dash
         assert one.hatch != other.hatch
+
+
+def test_eight_subflows_are_told_apart_without_colours() -> None:
+    """The seventh and eighth had the dashes and hatches of the second and third."""
+    looks = [style(index) for index in range(8)]
+    for name in ("dash", "svg_dash", "mpl_dash", "hatch", "marker"):
+        assert len({getattr(look, name) for look in looks}) == 8
+    assert len({(look.colour, look.dash) for look in (style(index) for index in range(48))}) == 48

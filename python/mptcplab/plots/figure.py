@@ -50,15 +50,19 @@ KINDS = ("png", "svg")
 # The widest figure that a page shows at full size, the width of a letter of the usual size, which is enough for most
 # bold texts, and the margins.
 WIDEST, _LETTER = 9.6, 0.078
-LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
+LEFT, RIGHT = 0.86, 0.14
+# The height of a legend of one row, and how far its rows are apart (in sizes of its text).
+_LEGEND, _ROWS_APART = 0.3, 1.55
 # The distance of the lines of one text, and of notes, which are smaller (points).
 LINE, NOTE, _NOTE_SIZE = 0.16, 0.24, 8.0
 # A number in a note has no decimals from here on, and one at a tick.
 _WHOLE, _ALL_WHOLE = 100, 1000
 # A space at which no line ends.
 _HELD = "\N{NO-BREAK SPACE}"
-# The handle of an entry of a legend, with what is around it.
-_HANDLE = 0.55
+# The handle of an entry of a legend with what is around it, the usual length of the handle (in sizes of its text), and
+# the width of its line (points).
+_HANDLE, _USUAL_HANDLE, LEGEND_LINE = 0.55, 2.0, 1.4
+_POINTS_PER_INCH = 72
 # A value to compare with: what a paper prints, or the fair share.
 REFERENCE_MARK: dict[str, Any] = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "linestyle": "none"}
 REFERENCE_LINE: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (5, 3))}
@@ -205,8 +209,12 @@ def lines_in(text: str) -> int:
 
 
 def _letter() -> float:
-    usual = float(_RC["font.size"])
-    return _LETTER * float(_overriding.get().get("font.size", usual)) / usual
+    return _LETTER * _size_of("font.size") / float(_RC["font.size"])
+
+
+def _size_of(what: str) -> float:
+    """The size of texts of a kind in the figures that are drawn now, points."""
+    return float(_overriding.get().get(what, _RC[what]))
 
 
 def grid(axes: Axes, axis: str) -> None:
@@ -241,17 +249,27 @@ def line_handle(**look: Any) -> Any:
 
 
 class Canvas:
-    """A figure that is measured in inches from its upper left corner, below a legend over the whole width."""
+    """A figure that is measured in inches from its upper left corner, below a legend over the whole width.
 
-    def __init__(self, width: float, height: float, handles: Sequence[tuple[Any, str]] = ()) -> None:
+    `looks` are the styles of the lines in the legend, whose handles are long enough to show the dashes.
+    """
+
+    def __init__(
+        self, width: float, height: float, handles: Sequence[tuple[Any, str]] = (), looks: Iterable[Style] = ()
+    ) -> None:
         from matplotlib.figure import Figure
 
-        labels = [broken(label, width - 0.1 - _HANDLE) for _, label in handles]
-        longest = _HANDLE + max((text_width(label) for label in labels), default=0.0)
+        letters = _size_of("legend.fontsize")
+        length = max(_USUAL_HANDLE, max((LEGEND_LINE * look.shown for look in looks), default=0.0) / letters)
+        handle = _HANDLE + (length - _USUAL_HANDLE) * letters / _POINTS_PER_INCH
+        labels = [broken(label, width - 0.1 - handle) for _, label in handles]
+        longest = handle + max((text_width(label) for label in labels), default=0.0)
         columns = max(1, min(len(handles), int((width - 0.1) / longest)))
         # A label of several lines is as wide as the figure, so that it stands alone.
         more = LINE * sum(lines_in(label) - 1 for label in labels)
-        self._top = _LEGEND_ROW * -(-len(handles) // columns) + more + 0.06 if handles else 0.0
+        rows = -(-len(handles) // columns)
+        apart = _ROWS_APART * letters / _POINTS_PER_INCH
+        self._top = _LEGEND + (rows - 1) * apart + more if handles else 0.0
         self._width, self._height = width, self._top + height
         self.figure = Figure(figsize=(self._width, self._height))
         if handles:
@@ -261,6 +279,7 @@ class Canvas:
                 loc="upper left",
                 bbox_to_anchor=(0.0, 1.0 - 0.02 / self._height),
                 ncols=columns,
+                handlelength=length,
                 borderaxespad=0.2,
                 borderpad=0,
             )

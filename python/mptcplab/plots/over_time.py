@@ -12,6 +12,7 @@ import numpy as np
 from mptcplab.plots.figure import (
     BAND,
     LEFT,
+    LEGEND_LINE,
     LINE,
     NOTE,
     RIGHT,
@@ -185,7 +186,11 @@ def over_time(
     tops = {panel: axis_top(columns, panel) for panel in panels}
     cut = [cut_off(columns, panel, top) for panel, top in tops.items()]
     notes = note_lines(filter(None, [note, *cut]), layout.width)
-    canvas = Canvas(layout.width, layout.height + NOTE * len(notes), [] if alone else _handles(_drawn(columns, panels)))
+    # A flow and a link may have one name and different styles.
+    drawn = sorted(_drawn(columns, panels), key=lambda series: series.style.index)
+    looks = [] if alone else list(dict.fromkeys((one.label, one.style) for one in drawn))
+    handles = [(_handle(look), label) for label, look in looks]
+    canvas = Canvas(layout.width, layout.height + NOTE * len(notes), handles, (look for _, look in looks))
     canvas.write_notes(notes)
     for index, column in enumerate(columns):
         for number, panel in enumerate(panels):
@@ -203,10 +208,8 @@ def _drawn(columns: Sequence[Column], panels: Sequence[Panel]) -> list[Series]:
     return [series for column in columns for panel in panels for series in column.of(panel)]
 
 
-def _handles(drawn: Iterable[Series]) -> list[tuple[Any, str]]:
-    """The entries of the legend. A flow and a link may have one name and different styles."""
-    looks = dict.fromkeys((one.label, one.style) for one in sorted(drawn, key=lambda series: series.style.index))
-    return [(line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks]
+def _handle(look: Style) -> Any:
+    return line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=LEGEND_LINE)
 
 
 @dataclass(frozen=True)

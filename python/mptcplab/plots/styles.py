@@ -6,6 +6,7 @@ Pages name a colour by its CSS variable, so that it follows the light or dark sc
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mptcplab.trace.topology import Topology
@@ -13,7 +14,8 @@ from mptcplab.trace.topology import Topology
 INK, SOFT, PAPER = "#1c1f23", "#7a828c", "#ffffff"
 _LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B5568D", "#8A6A00", "#2B2B2B")
 _DARK = ("#56B4E9", "#F08A3C", "#2FC59B", "#E39CC8", "#F0E442", "#DDDDDD")
-# Plotly's name of a dash, SVG's dash array, Matplotlib's dash pattern, and the hatch (Plotly and Matplotlib).
+# Plotly's name of a dash (or its lengths), SVG's dash array, Matplotlib's dash pattern, and the hatch (Plotly and
+# Matplotlib). There are eight, the most subflows that Linux gives a connection.
 _DASHES: tuple[tuple[str, str, str | tuple[float, tuple[float, ...]], str], ...] = (
     ("solid", "", "-", ""),
     ("dash", "9 5", (0, (6, 3)), "/"),
@@ -21,7 +23,13 @@ _DASHES: tuple[tuple[str, str, str | tuple[float, tuple[float, ...]], str], ...]
     ("dashdot", "10 4 2 4", (0, (7, 2, 1.5, 2)), "x"),
     ("longdash", "16 6", (0, (11, 3)), "-"),
     ("longdashdot", "16 4 2 4", (0, (11, 2, 1.5, 2)), "+"),
+    ("10px,4px,2px,4px,2px,4px", "10 4 2 4 2 4", (0, (7, 2, 1.5, 2, 1.5, 2)), "\\"),
+    ("5px,4px", "5 4", (0, (3, 2)), "|"),
 )
+# After so many styles, the same colour and dash would come together again.
+_PAIRS = math.lcm(len(_LIGHT), len(_DASHES))
+# A stroke of this length is seen, in widths of the line.
+_SEEN = 3.0
 # No diamonds: they mark a reference, such as the value that a paper prints.
 _MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "h", "*")
 
@@ -39,6 +47,14 @@ class Style:
     hatch: str
     marker: str
 
+    @property
+    def shown(self) -> float:
+        """How long a line has to be to show its pattern, in widths of the line: until the second stroke is seen."""
+        if isinstance(self.mpl_dash, str):
+            return 0.0
+        _, (first, gap, *rest) = self.mpl_dash
+        return first + gap + min(_SEEN, rest[0] if rest else first)
+
     def for_page(self) -> dict[str, str]:
         """The data that the script of a page needs; the colour is the name of a CSS variable."""
         return {"colour": self.css_colour, "dash": self.dash, "hatch": self.hatch}
@@ -47,7 +63,7 @@ class Style:
 def style(index: int) -> Style:
     """The style of the index-th series; colours and dashes change together first, then in new combinations."""
     colour = index % len(_LIGHT)
-    dash, svg_dash, mpl_dash, hatch = _DASHES[(index + index // len(_LIGHT)) % len(_DASHES)]
+    dash, svg_dash, mpl_dash, hatch = _DASHES[(index + index // _PAIRS) % len(_DASHES)]
     marker = _MARKERS[index % len(_MARKERS)]
     return Style(index, _LIGHT[colour], f"--c{colour}", dash, svg_dash, mpl_dash, hatch, marker)
 

@@ -60,7 +60,7 @@ def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
     values = None if data.x.numbers else [broken(text, slot) for text in data.x.texts]
     under = _UNDER + LINE * (lines_in(label) - 1 + max(map(lines_in, values or [""])) - 1)
     height = layout.down * layout.row_height + under + NOTE * len(notes)
-    canvas = Canvas(width, height, [(line_handle(**_look(look)), name) for name, look in looks.items()])
+    canvas = Canvas(width, height, [(line_handle(**_look(look)), name) for name, look in looks.items()], looks.values())
     canvas.write_notes(notes)
     if not fits:
         # Wider than a plot: it stands once, in the middle of all of them.

@@ -157,7 +157,7 @@ def distribution_figure(data: RequestData, width: float = WIDEST) -> Figure:
         handles.append((line_handle(**_BOUND), "bound"))
     titled = _TITLE if len(flows) > 1 else 0.1
     notes = note_lines(data.notes, width)
-    canvas = Canvas(width, titled + _HIGH + _UNDER + NOTE * len(notes), handles)
+    canvas = Canvas(width, titled + _HIGH + _UNDER + NOTE * len(notes), handles, styles.values())
     canvas.write_notes(notes)
     for place, flow in enumerate(flows):
         axes = canvas.axes(LEFT + place * (inside + _GAP), titled, inside, _HIGH)

@@ -236,7 +236,8 @@ def _lines(chart: Lines) -> Figure:
     width = LEFT + columns * inside + 0.2 * (columns - 1) + RIGHT
     title = 0.26 if any(panel.title for panel in chart.panels) else 0.1
     inner, under = 2.4, 0.5
-    canvas = Canvas(width, rows * (title + inner + under), _line_handles(chart))
+    looks = [style(line.place) for panel in chart.panels for line in panel.lines]
+    canvas = Canvas(width, rows * (title + inner + under), _line_handles(chart), looks)
     low, high = _line_range(chart)
     for index, panel in enumerate(chart.panels):
         row, column = divmod(index, columns)
