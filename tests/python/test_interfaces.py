@@ -311,6 +311,48 @@ def test_above_eight_flows_the_table_and_the_chart_stay(many: Results) -> None:
     assert page.count("<li><svg") == 4
 
 
+@pytest.fixture(scope="module")
+def crowd() -> Results:
+    """More flows than a table has rows: 13 of TCP over one of the links, 13 of MPTCP over both."""
+    scenario = mptcplab.Scenario(title="A crowd", duration="3 s", warmup="1 s", repetitions=1, cc=["lia"])
+    for name, mbit_s, ms in (("a", 60, 10), ("b", 40, 21)):
+        scenario = scenario.link(name, "S", "D", rate=f"{mbit_s} Mbit/s", delay=f"{ms} ms", queue="1 BDP")
+    for number in range(13):
+        scenario = scenario.flow(f"tcp{number}", ["a"], cc="reno").flow(f"mp{number}", [["a"], ["b"]])
+    return mptcplab.run(scenario, progress=False)
+
+
+def test_flows_of_two_kinds_that_are_shown_as_one_are_told_apart(crowd: Results) -> None:
+    """The bar of TCP flows looked like that of the first subflows, and the chart's lines had other styles in the list.
+
+    The table split 3.5 Mbit/s per flow into 2.1 + 3.3, a mean over 26 flows and one over 13.
+    """
+    from mptcplab.metrics import summary
+    from mptcplab.report import families
+    from mptcplab.report.goodput import goodput_data
+    from mptcplab.report.html import about_network
+    from mptcplab.report.series import plot_data
+    from mptcplab.report.tables import headline
+
+    assert "By\nsubflow" not in [name for name, _ in headline(crowd, summary(crowd)).head]
+    (row,) = goodput_data(crowd, summary(crowd)).rows
+    assert [(part.label, part.style.index) for part in row.parts] == [
+        ("all flows", 0),
+        ("all flows sf1", 1),
+        ("all flows sf2", 2),
+    ]
+    assert sum(part.mean for part in row.parts) == pytest.approx(row.mean)
+    drawn = {one.label: one.style for one in plot_data(crowd).runs[0].column.series}
+    assert [drawn[name].index for name in ("tcp0", "mp0 sf1", "mp0 sf2", "tcp1")] == [0, 1, 2, 0]
+    # Links are like none of them.
+    assert {drawn[name].index for name in ("a", "b")} == {3, 4}
+    listed = {one["label"]: one["line"] for one in about_network(crowd)["flows"]}
+    assert {name: f"var({look.css_colour})" in listed[name] for name, look in drawn.items() if name in listed} == {
+        name: True for name in drawn if name not in ("a", "b")
+    }
+    assert families.are_alike(crowd, families.Entity("tcp", ("tcp0", "tcp7")))
+
+
 def test_a_figure_that_leaves_something_out_says_so_and_drops_no_algorithm(sweep: Results) -> None:
     from mptcplab.report import figures
     from mptcplab.report.series import plot_data

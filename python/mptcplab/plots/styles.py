@@ -7,6 +7,7 @@ Pages name a colour by its CSS variable, so that it follows the light or dark sc
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mptcplab.trace.topology import Topology
@@ -101,15 +102,14 @@ def subflow_labels(topology: Topology) -> dict[tuple[str, str], str]:
     return labels
 
 
-def link_styles(topology: Topology) -> dict[str, Style]:
+def link_styles(topology: Topology, subflows: Mapping[tuple[str, str], Style]) -> dict[str, Style]:
     """Style of every data link: that of its subflow where there is only one, else one of its own."""
-    subflows = subflow_styles(topology)
     users: dict[str, list[Style]] = {link.name: [] for link in topology.data_links}
     for flow in topology.flows:
         for subflow in flow.subflows:
             for name in subflow.path:
                 users[name].append(subflows[flow.name, subflow.name])
-    spare = len(subflows)
+    spare = 1 + max((look.index for look in subflows.values()), default=-1)
     styles = {}
     for name, used_by in users.items():
         if len(used_by) == 1:

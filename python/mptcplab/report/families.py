@@ -86,17 +86,26 @@ def condensed(trace: Trace, topology: Topology) -> Topology:
 
 
 def styles(trace: Trace, topology: Topology) -> dict[tuple[str, str], Style]:
-    """The style of every subflow; the flows of a family share theirs."""
+    """The style of every subflow; the flows of a family share theirs.
+
+    Where one stands for all flows, the only subflow of some is not the first one of others.
+    """
     owner = {name: entity.name for entity in entities(trace) for name in entity.members}
-    found: dict[tuple[str, str], Style] = {}
-    for flow in topology.flows:
-        for subflow in flow.subflows:
-            found.setdefault((owner.get(flow.name, flow.name), subflow.name), style(len(found)))
-    return {
-        (flow.name, subflow.name): found[owner.get(flow.name, flow.name), subflow.name]
+    shared = {
+        (flow.name, subflow.name): (owner.get(flow.name, flow.name), len(flow.subflows) > 1 and subflow.name)
         for flow in topology.flows
         for subflow in flow.subflows
     }
+    found = {what: style(index) for index, what in enumerate(dict.fromkeys(shared.values()))}
+    return {who: found[what] for who, what in shared.items()}
+
+
+def are_alike(trace: Trace, entity: Entity) -> bool:
+    """Whether its flows have the same subflows in all runs, so that a mean over one of these is one over all flows."""
+    members = set(entity.members)
+    topologies = {id(one): one for one in trace.topologies.values()}.values()
+    flows = [flow for topology in topologies for flow in topology.flows if flow.name in members]
+    return len({tuple(subflow.name for subflow in flow.subflows) for flow in flows}) <= 1
 
 
 def _family_names(trace: Trace) -> dict[str, str]:

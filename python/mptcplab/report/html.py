@@ -68,7 +68,7 @@ def render(
         "samples": samples.texts,
         "data": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         **_about_sweep(trace),
-        **_about_network(trace),
+        **about_network(trace),
         "headline": headline,
         "about_table": captions.of_table(headline, {id(one): one for one in trace.topologies.values()}.values()),
         "all_metrics": tables.all_metrics(trace, summary),
@@ -115,14 +115,15 @@ def _beside(trace: Trace) -> list[str]:
     return [*sources, f"these files in its folder: {', '.join(names)}"] if names else sources
 
 
-def _about_network(trace: Trace) -> dict[str, Any]:
+def about_network(trace: Trace) -> dict[str, Any]:
     """The network of the first run, with its flows."""
     topology = trace.topologies[trace.runs["run"][0]]
     shown = families.condensed(trace, topology)
+    styles = families.styles(trace, shown)
     return {
-        "topology": topology_svg.for_any_width(shown) if topology_svg.can_draw(shown) else "",
+        "topology": topology_svg.for_any_width(shown, styles) if topology_svg.can_draw(shown) else "",
         "varies": len({_shape(t) for t in trace.topologies.values()}) > 1,
-        "flows": topology_svg.legend(shown),
+        "flows": topology_svg.legend(shown, styles),
         "flows_left_out": topology_svg.left_out_of_legend(shown),
         "subflows": sum(len(flow.subflows) for flow in shown.flows),
         "links": topology.data_links,

@@ -200,8 +200,12 @@ def _with_families(trace: Trace, values: _Values, notes: list[str], states: dict
         title, unit, _ = families.FAMILY_METRICS[name]
         heading = heads.get(name, title)
         columns.append((heading, unit, [cell(name, config, entity) for config, entity in keys]))
+    split = {entity.name for entity in found if families.are_alike(trace, entity)}
     of_entity = [(means if entity.is_family else values, config, entity.name) for config, entity in keys]
-    columns.append(_of_subflows([known.of_subflows("goodput", *who) for known, *who in of_entity], notes))
+    by_subflow = [
+        known.of_subflows("goodput", config, name) if name in split else [] for known, config, name in of_entity
+    ]
+    columns.append(_of_subflows(by_subflow, notes))
     others = [name for name in PER_FLOW if name != "goodput"]
     columns += [(HEADS[name], REGISTRY[name].unit, [cell(name, *key) for key in keys]) for name in others]
     if len(found) == 1 and found[0].name == families.EVERYTHING:

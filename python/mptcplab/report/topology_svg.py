@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations, pairwise
@@ -13,6 +14,8 @@ from mptcplab.plots.styles import Style, subflow_labels, subflow_styles
 from mptcplab.report.topology_layout import Edge, Layout, lay_out
 from mptcplab.trace.topology import Link, Topology
 
+# The style of every subflow, by the names of its flow and its own.
+Looks = Mapping[tuple[str, str], Style]
 # A drawing with more than this would be too crowded.
 MAX_DRAWN_LINKS = 24
 MAX_DRAWN_SUBFLOWS = 16
@@ -57,13 +60,14 @@ def can_draw(topology: Topology) -> bool:
     return len(topology.data_links) <= MAX_DRAWN_LINKS and subflows <= MAX_DRAWN_SUBFLOWS
 
 
-def for_any_width(topology: Topology) -> str:
+def for_any_width(topology: Topology, styles: Looks | None = None) -> str:
     """Both drawings; the style sheet shows the one that fits the screen."""
-    return draw(topology, wide=True) + draw(topology, wide=False)
+    return draw(topology, styles, wide=True) + draw(topology, styles, wide=False)
 
 
-def draw(topology: Topology, *, wide: bool) -> str:
-    """The drawing, left to right (`wide`) or top to bottom."""
+def draw(topology: Topology, styles: Looks | None = None, *, wide: bool) -> str:
+    """The drawing, left to right (`wide`) or top to bottom; without `styles`, every subflow has one of its own."""
+    styles = subflow_styles(topology) if styles is None else styles
     layout = lay_out(topology)
     frame = Frame(*(_WIDE if wide else _TALL), layout.low)
     if wide:
@@ -74,8 +78,8 @@ def draw(topology: Topology, *, wide: bool) -> str:
     across = 2 * frame.margin_across + (layout.high - layout.low) * frame.lane_px
     width, height = (along, across) if wide else (across + 84, along)
     parts = [_pipe(edge, frame) for edge in layout.edges]
-    parts += _paths(topology, layout, frame)
-    parts += [_label(topology, edge, frame, layout) for edge in layout.edges]
+    parts += _paths(topology, layout, frame, styles)
+    parts += [_label(topology, edge, frame, layout, styles) for edge in layout.edges]
     ends = _endpoints(topology)
     parts += [_node(name, *frame.at(*position), name in ends) for name, position in layout.nodes.items()]
     kind = "wide" if wide else "tall"
@@ -86,9 +90,9 @@ def draw(topology: Topology, *, wide: bool) -> str:
     )
 
 
-def legend(topology: Topology) -> list[dict[str, Any]]:
+def legend(topology: Topology, styles: Looks | None = None) -> list[dict[str, Any]]:
     """Every subflow with a sample of its line (SVG), its path and its traffic."""
-    styles, labels = subflow_styles(topology), subflow_labels(topology)
+    styles, labels = subflow_styles(topology) if styles is None else styles, subflow_labels(topology)
     rows = []
     for flow in topology.flows[:MAX_LISTED_FLOWS]:
         for subflow in flow.subflows:
@@ -163,8 +167,7 @@ def _users(topology: Topology, link: Link) -> list[tuple[str, str]]:
     return [(f.name, s.name) for f in topology.flows for s in f.subflows if names & set(s.path)]
 
 
-def _paths(topology: Topology, layout: Layout, frame: Frame) -> list[str]:
-    styles = subflow_styles(topology)
+def _paths(topology: Topology, layout: Layout, frame: Frame, styles: Looks) -> list[str]:
     parts = []
     for edge in layout.edges:
         users = _users(topology, edge.link)
@@ -194,8 +197,8 @@ def properties(link: Link) -> list[str]:
     return [*lines, ", ".join(extras)]
 
 
-def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout) -> str:
-    styles, labels = subflow_styles(topology), subflow_labels(topology)
+def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout, styles: Looks) -> str:
+    labels = subflow_labels(topology)
     starting = [
         (f.name, s.name) for f in topology.flows for s in f.subflows if s.path[0].removesuffix("~") == edge.link.name
     ]
