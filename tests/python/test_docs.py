@@ -12,6 +12,7 @@ import typer.main
 import mptcplab
 from mptcplab import api, cli, reference
 from mptcplab.metrics import REGISTRY
+from mptcplab.results import Results
 
 COMMANDS = typer.main.get_command(cli.app)
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -28,6 +29,14 @@ def test_writing_makes_them_up_to_date_and_checking_notices_an_edit(tmp_path: Pa
     page = tmp_path / "metrics.md"
     page.write_text(page.read_text().replace("Goodput", "Badput"))
     assert reference.stale_pages(tmp_path, COMMANDS) == [page]
+
+
+def test_results_have_the_attributes_that_the_page_about_python_names() -> None:
+    """It named a table `.request`, which is `requests`."""
+    page = (REFERENCE.parent / "python.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`(?:results)?\.([a-z_]+)(?=[`(.])", page))
+    assert {"runs", "subflow", "transfer", "plot"} < names
+    assert [name for name in sorted(names) if not hasattr(Results, name)] == []
 
 
 @pytest.mark.parametrize("name", REGISTRY)
