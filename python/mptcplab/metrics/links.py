@@ -54,7 +54,7 @@ def queue_delay_mean(window: Window) -> pl.DataFrame:
 
 @metric("queue_delay_max", "Largest queueing delay", "ms", ("link",), digits=1, needs_samples=True)
 def queue_delay_max(window: Window) -> pl.DataFrame:
-    """Largest queueing delay of a packet accepted in the window."""
+    """Largest queueing delay of a packet accepted in the window; absent on links that carry only ACKs."""
     # A sample's maximum covers the interval before it, so the one at the window's start does not belong.
     inside = pl.when(pl.col("t_ns") > pl.col("t0")).then("queue_delay_max_ns")
     return window.samples("link").per_entity(value=inside.max() * 1e-6)
@@ -62,7 +62,7 @@ def queue_delay_max(window: Window) -> pl.DataFrame:
 
 @metric("queue_mean", "Mean queue", "packets", ("link",), digits=1, needs_samples=True)
 def queue_mean(window: Window) -> pl.DataFrame:
-    """Time-weighted mean of the packets waiting, without the one in service."""
+    """Time-weighted mean of the packets waiting, without the one in service; absent on links that carry only ACKs."""
     return window.samples("link").changed(with_valid).per_entity(value=weighted_mean("queue_pkts"))
 
 
