@@ -27,6 +27,7 @@ from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, RefusedError, ScenarioError
 from mptcplab.metrics import certainty, emulation
 from mptcplab.metrics.differences import differences, of_means
+from mptcplab.report import tables
 from mptcplab.report.html import command
 from mptcplab.results import Results
 from mptcplab.studies.agreement import alike, causes, compare, figure, judge, losses, matrix, page, text
@@ -199,6 +200,27 @@ def test_a_difference_of_one_trajectory_has_no_interval_on_the_page() -> None:
     # Of one draw nobody knows whether all of its interval is outside.
     assert "0 of 2 flows within 15 %; 2 outside, 1 with the whole interval; 1 without one; median" in text
     assert matrix.Matrix.from_json(found.to_json()) == found
+
+
+def test_a_difference_of_one_trajectory_has_no_interval_in_a_table(tmp_path: Path) -> None:
+    """The terminal and the report showed ± 0.0, or an interval of the simulator's spread alone."""
+    same = (Traces(name, 3).goodput("mp", 8, 8, 8).goodput("tcp", *tcp) for name, tcp in ENGINES_WITH_TCP.items())
+    found = results(tmp_path, Traces("sim", 3).goodput("mp", 9, 10, 11).goodput("tcp", 5, 5, 5), *same)
+    whole, of_goodput = tables.engine_comparison(found), text.tables(judge.judge(found))
+    assert whole is not None
+    for table in (whole, of_goodput[0]):
+        heads = [" ".join(name.split()) for name, _ in table.head]
+        shown = {row[1]: [row[heads.index(f"Difference {name}")] for name in ENGINES_WITH_TCP] for row in table.rows}
+        # mp: one trajectory of the kernel; a fluid has none, and 4.303 * 0.8 / sqrt(3) is 1.99 of 10. tcp: one
+        # trajectory of the simulator beside either.
+        assert shown == {"mp": ["-20.0", "-20.0 ± 19.9"], "tcp": ["-16.0", "+20.0"]}
+    for table in (whole, of_goodput[-1]):
+        assert table.notes[1:] == (
+            "a difference has no interval where the repetitions of an engine all but coincide: one trajectory",
+        )
+
+
+ENGINES_WITH_TCP = {"kernel": (4.0, 4.2, 4.4), "fluid": (6.0, 6.0, 6.0)}
 
 
 def test_udp_flows_are_not_compared(tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ phase, is then unknown, and the interval would be that of the other engine alone
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from mptcplab.capabilities import engine_of
 
 ONE_TRAJECTORY = "one trajectory"
 # A standard deviation (percent of the mean) below which repetitions all but coincide. That of the goodput of an
@@ -30,6 +33,22 @@ def is_one_trajectory(reference: float, mean: float, spread_reference: float | N
     """
     distance = abs(mean / reference - 1) * 100 if reference else abs(mean)
     return _is_negligible(spread, distance, spread_reference) or _is_negligible(spread_reference, distance, spread)
+
+
+def spreads(row: Mapping[str, Any], reference: str) -> dict[str, float | None]:
+    """`spread_reference` and `spread` of a row of `differences` from the engine `reference`, without those of fluids.
+
+    The repetitions of a fluid coincide unless the scenario itself is random: they have no trajectory that another draw
+    would change.
+    """
+    engines = {"spread_reference": reference, "spread": row["engine"]}
+    return {name: row[name] if engine_of(engine).has_packets else None for name, engine in engines.items()}
+
+
+def half_of(row: Mapping[str, Any], reference: str) -> float | None:
+    """Half of the interval of a row of `differences`, or None where the repetitions of an engine are one trajectory."""
+    one = is_one_trajectory(row["reference"], row["mean"], **spreads(row, reference))
+    return None if one else row["half"]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import polars as pl
 
 from mptcplab.capabilities import engine_of
 from mptcplab.metrics import REGISTRY, Window, compute
+from mptcplab.metrics.certainty import ONE_TRAJECTORY, half_of
 from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.report import connections, families, recoveries
 from mptcplab.text import NOT_APPLICABLE, Table, duration, first_of, mean_and_interval
@@ -258,12 +259,16 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
     for who, found in cells.items():
         line = [who[i] or "" for i in shown]
         for name in metrics:
-            line += _engine_cells(name, [found.get((name, engine)) for engine in others], judged=name in judged)
+            line += _engine_cells(name, first, [found.get((name, engine)) for engine in others], name in judged)
         rows.append(tuple(line))
     alike = (frame["n"] == frame["n_reference"]).all()
     which = "on all engines" if alike else "on each engine"
-    note = f"differences from {first}: means over the repetitions that count {which}, ± half of the 95 % interval"
-    return Table(tuple(head), tuple(rows), (note,))
+    notes = [f"differences from {first}: means over the repetitions that count {which}, ± half of the 95 % interval"]
+    if any(row["half"] is not None and half_of(row, first) is None for row in frame.iter_rows(named=True)):
+        notes.append(
+            f"a difference has no interval where the repetitions of an engine all but coincide: {ONE_TRAJECTORY}"
+        )
+    return Table(tuple(head), tuple(rows), tuple(notes))
 
 
 def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool) -> list[tuple[str, str]]:
@@ -277,14 +282,15 @@ def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool) 
     return head
 
 
-def _engine_cells(name: str, rows: list[dict[str, Any] | None], *, judged: bool) -> list[str]:
+def _engine_cells(name: str, first: str, rows: list[dict[str, Any] | None], judged: bool) -> list[str]:
     digits, relative = REGISTRY[name].digits, is_relative(name)
     known = next((row for row in rows if row), None)
     cells = [mean_and_interval(known["reference"] if known else None, None, digits)]
     for found in rows:
-        row = found or dict.fromkeys(("mean", "difference", "half", _VERDICT))
+        row = found or dict.fromkeys(("mean", "difference", _VERDICT))
+        half = half_of(found, first) if found else None
         cells.append(mean_and_interval(row["mean"], None, digits))
-        shown = mean_and_interval(row["difference"], row["half"], 1 if relative else digits)
+        shown = mean_and_interval(row["difference"], half, 1 if relative else digits)
         cells.append(f"+{shown}" if row["difference"] is not None and not shown.startswith("-") else shown)
         cells += [row[_VERDICT] or NOT_APPLICABLE] if judged else []
     return cells

@@ -11,7 +11,7 @@ import polars as pl
 
 from mptcplab.capabilities import engine_of
 from mptcplab.metrics import compute
-from mptcplab.metrics.certainty import Counts, is_one_trajectory
+from mptcplab.metrics.certainty import Counts, half_of, spreads
 from mptcplab.metrics.differences import differences
 from mptcplab.studies.agreement.causes import Cause, find_causes
 from mptcplab.study.verdict import Finding, Verdict
@@ -83,7 +83,7 @@ class EngineFinding(Finding):
         worst, middle = (max(distances), median(distances)) if distances else (None, None)
         bounds = bounds_of(reference, engine)
         outside = rows.filter(verdict=Verdict.FAILS.value).height
-        counts = _counts(rows, bounds)
+        counts = _counts(rows, bounds, reference)
         verdict = bounds.verdict(map(Verdict, rows["verdict"]), distances)
         reason = "nothing to compare: no repetition counts on all engines"
         if rows.height:
@@ -171,21 +171,16 @@ def judge(results: Results, why: str | None = None) -> Agreement:
     return Agreement(results, rows, findings, tuple(find_causes(results, rows)), why)
 
 
-def _counts(rows: pl.DataFrame, bounds: Bounds) -> Counts:
+def _counts(rows: pl.DataFrame, bounds: Bounds, reference: str) -> Counts:
     """How many judged differences are inside and outside of their bounds."""
     found = Counts()
     for metric in (GOODPUT, JAIN):
         differences = [
-            (row["difference"], None if _is_one_trajectory(row) else row["half"])
-            for row in rows.filter(metric=metric).iter_rows(named=True)
+            (row["difference"], half_of(row, reference)) for row in rows.filter(metric=metric).iter_rows(named=True)
         ]
         bound = bounds.of(metric)
         found += Counts() if bound is None else Counts.of(differences, bound)
     return found
-
-
-def _is_one_trajectory(row: dict[str, Any]) -> bool:
-    return is_one_trajectory(row["reference"], row["mean"], row["spread_reference"], row["spread"])
 
 
 def _wholes(counts: Counts) -> str:
@@ -195,21 +190,12 @@ def _wholes(counts: Counts) -> str:
 
 
 def _with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:
-    """Add `bound` and `verdict` to rows of `differences`; only whole flows are judged.
-
-    The repetitions of a fluid coincide unless the scenario itself is random: they have no trajectory that another draw
-    would change, and their spread is left out.
-    """
+    """Add `bound` and `verdict` to rows of `differences`; whole flows are judged, and fluids have no spreads."""
     judged = []
     for row in rows.iter_rows(named=True):
         bound = bounds_of(reference, row["engine"]).of(row["metric"]) if row["subflow"] is None else None
         # Without a difference the reference has nothing where the other engine has something.
         near = bound is not None and row["difference"] is not None and abs(row["difference"]) <= bound
-        of_fluids = {
-            name: None
-            for name, engine in (("spread_reference", reference), ("spread", row["engine"]))
-            if not engine_of(engine).has_packets
-        }
         verdict = None if bound is None else Verdict.of(near).value
-        judged.append(row | of_fluids | {"bound": bound, "verdict": verdict})
+        judged.append(row | spreads(row, reference) | {"bound": bound, "verdict": verdict})
     return pl.DataFrame(judged, rows.schema | {"bound": pl.Float64, "verdict": pl.String})

@@ -31,8 +31,8 @@ def tables(agreement: Agreement) -> list[Table]:
             rows = rows.filter(pl.col("subflow").n_unique().over("base", "flow", "metric") > 1)
         if rows.height:
             found.append(engine_table(rows, engines))
-    # The note stands under the last table only.
-    notes = found[0].notes if found else ()
+    # Notes stand under the last table only.
+    notes = tuple(dict.fromkeys(note for table in found for note in table.notes))
     return [Table(table.head, table.rows, notes if i + 1 == len(found) else ()) for i, table in enumerate(found)]
 
 
