@@ -456,7 +456,10 @@ def test_the_commands_of_a_worst_network_name_the_c_file(tmp_path: Path) -> None
             "mptcplab goals 'my files/rising.c(decrease=0.6)' --seed 7"
         )
     assert "--cc 'my files/rising.c(decrease=0.6),reno'" in printed[0]
-    assert f"#     {written[0]}\n" in (tmp_path / "out" / "worst-goal-1.toml").read_text()
+    worst = tmp_path / "out" / "worst-goal-1.toml"
+    assert f"#     {written[0]}\n" in worst.read_text()
+    # By itself, the file named the algorithm of the C file, which no build has.
+    assert in_process("check", worst, cwd=tmp_path).returncode == 0
     for number, (command, place) in enumerate(
         ((printed[0], tmp_path), (written[0], tmp_path / "out"), (printed[1], tmp_path))
     ):

@@ -95,7 +95,11 @@ def commands(network: Network, file: str, setting: Setting, *, absolute: bool = 
 
 
 def scenario(network: Network, grid: Grid, setting: Setting, remarks: Sequence[str] = ()) -> str:
-    """The scenario file of a network; `remarks` are further lines of the comment at its head."""
+    """The scenario file of a network; `remarks` are further lines of the comment at its head.
+
+    A C file is not in it: a scenario has names of algorithms only, and would not run without the command that has both.
+    """
+    is_file = bool(places_of([setting.cc]))
     head = [_QUESTION, "", *(_ABOUT_SHARED if network.kind == SHARED else _ABOUT_DISJOINT)]
     head += ["", *remarks] if remarks else []
     top = _TOP.format(
@@ -105,7 +109,8 @@ def scenario(network: Network, grid: Grid, setting: Setting, remarks: Sequence[s
         repetitions=grid.repetitions,
         seed="" if setting.seed is None else f"seed = {setting.seed}\n",
         profile="" if setting.profile is None else f"profile = {json.dumps(setting.profile)}\n",
-        cc=json.dumps(list(algorithms(network, setting.cc))),
+        about_cc=_ABOUT_FILE if is_file else _ABOUT_CC,
+        cc=json.dumps([network.competitor] if is_file else list(algorithms(network, setting.cc))),
     )
     where = layout(network)
     flows = [_flow("mp", transport="mptcp", paths=list(where.paths.values()))]
@@ -174,13 +179,15 @@ _ABOUT_DISJOINT = (
     "    S == neck2 == D        mp, tcp2",
 )
 
+_ABOUT_CC = "What `mp` runs: the algorithm in question, and the uncoupled one that goal 3 compares it with."
+_ABOUT_FILE = "The uncoupled algorithm that goal 3 compares with; the one in question is a C file, which --cc names."
 _TOP = """\
 title = {title}
 source = "RFC 6356, section 1"
 duration = "{duration} s"
 warmup = "{warmup} s"
 repetitions = {repetitions}
-{seed}{profile}# What `mp` runs: the algorithm in question, and the uncoupled one that goal 3 compares it with.
+{seed}{profile}# {about_cc}
 cc = {cc}
 # Metrics need the counters at the edges of the measured window only.
 sample = "off"
