@@ -22,7 +22,7 @@ from conftest import ROOT
 import mptcplab
 from mptcplab import api, cli
 from mptcplab.algorithm import Algorithm
-from mptcplab.errors import EngineError, MptcplabError, OutputError, ScenarioError
+from mptcplab.errors import MptcplabError, OutputError, RefusedError, ScenarioError
 from mptcplab.studies import goals
 from mptcplab.studies.goals import GOALS, Study, figures, page
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
@@ -139,10 +139,10 @@ def test_a_study_needs_one_engine_whose_repetitions_differ(engine: str, said: st
 
 def test_what_an_engine_refuses_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise EngineError("no such link here")
+        raise RefusedError("no such link here")
 
     monkeypatch.setattr(sweeps, "run_together", refuse)
-    with pytest.raises(EngineError, match="no such link here"):
+    with pytest.raises(RefusedError, match="no such link here"):
         api.goals("lia", tmp_path / "out", grid=TINY)
     assert not (tmp_path / "out").exists()
 

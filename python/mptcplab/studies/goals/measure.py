@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mptcplab.cluster.connect import Cluster
-from mptcplab.errors import EngineError
+from mptcplab.errors import RefusedError
 from mptcplab.output import write_text
 from mptcplab.scenario import Overrides
 from mptcplab.scratch import Scratch
@@ -113,7 +113,7 @@ def measure(
 ) -> dict[Network, Measured]:
     """Run every network of a grid that the store lacks, perhaps on a cluster; the traces are deleted.
 
-    Raises `EngineError` where the engine refuses a network or the algorithm.
+    Raises `RefusedError` where the engine refuses a network or the algorithm.
     """
     with Scratch("goals") as scratch:
         store.prepare()
@@ -122,7 +122,7 @@ def measure(
         executor.make([cell for network in grid.networks for cell in planner.cells(network)])
         refused = next(iter(executor.outcome.refused.values()), None)
         if refused is not None:
-            raise EngineError(refused)
+            raise RefusedError(refused)
         source = StoreSource(store, executor.outcome)
         return {network: _measured(network, setting, source) for network in grid.networks}
 
