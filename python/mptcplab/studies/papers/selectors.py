@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
+import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.metrics.fairness import jain_index
 from mptcplab.studies.papers.catalog import Experiment, Profile
 from mptcplab.studies.papers.planner import METRICS, SOCKET, Planner
 from mptcplab.studies.papers.treatments import MULTIPATH
@@ -181,12 +183,12 @@ class _ChosenCell:
         columns = []
         for group in groups:
             rates = np.stack([self._rate(name, _span(keys)) for name in group])
-            squares = len(group) * (rates**2).sum(axis=0)
+            repetitions = np.broadcast_to(np.arange(rates.shape[1]), rates.shape)
+            frame = pl.DataFrame({"rep": repetitions.ravel(), "rate": rates.ravel()})
+            found = frame.group_by("rep", maintain_order=True).agg(jain_index(pl.col("rate")))
             # A repetition in which nobody got anything has no index.
-            nothing = np.full(squares.shape, np.nan)
-            columns.append(np.divide(rates.sum(axis=0) ** 2, squares, out=nothing, where=squares > 0))
-        found: np.ndarray = np.mean(columns, axis=0)
-        return found
+            columns.append(found["rate"].to_numpy())
+        return np.asarray(np.mean(columns, axis=0))
 
     def _rate(self, name: str, span: str) -> np.ndarray:
         """Throughput of a flow, of FLOW/SUBFLOW, or of a subflow of the multipath connection."""
