@@ -287,6 +287,26 @@ def test_no_round_trip_time_is_drawn_while_a_subflow_is_silent(tmp_path: Path) -
     assert [line.samples.times_us[-1] / 1e6 for line in lines] == [10, 6]
 
 
+def test_no_window_is_drawn_while_a_subflow_is_not_established(tmp_path: Path) -> None:
+    """A subflow that joined at 6 s had a level line at the initial window before, and one that left had it after."""
+    scenario = s.resolved(LINKS, [s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"))], duration_s=10)
+    rows = []
+    for at in np.arange(101) / 10:
+        states = {
+            "sf1": "open" if at < 4 else "closed",
+            "sf2": "closed" if at < 6 else "handshake" if at < 7 else "open",
+        }
+        for name, window in (("sf1", 23), ("sf2", 10)):
+            rows.append({"run": 0, "flow": "mp", "subflow": name, "t": at, "state": states[name], "cwnd_pkts": window})
+    run = s.run_row(0, scenario, sample_ms=100)
+    s.write(tmp_path, [run], flow=[{"run": 0, "flow": "mp", "t": 0.0}], subflow=rows, link=[])
+    results = Results.open(tmp_path)
+    (drawn,) = plot_data(results).runs
+    assert [seen(line) for line in drawn.column.of(CWND)] == [[(0, 4)], [(7, 10)]]
+    times = [line.samples.times_us for line in samples_on_page(results, [0])[0] if line.panel == CWND]
+    assert [(one[0] / 1e6, one[-1] / 1e6) for one in times] == [(0, 3.9), (7, 10)]
+
+
 def test_a_line_has_no_gaps_where_samples_are_rarer_than_bins(tmp_path: Path) -> None:
     """Empty bins cut it into points that nobody could see: 2 s with samples every 10 ms, or 40 s with 100 ms."""
     mp = s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"))

@@ -17,7 +17,7 @@ _MIN_BINS = 3
 NOT_ESTABLISHED = ["closed", "handshake"]
 
 
-def _established(samples: Samples) -> Samples:
+def established(samples: Samples) -> Samples:
     """The samples while their subflow was established: when it closes, its last state stands in all that follow."""
     return samples.only(~samples.rows["state"].cast(pl.Categorical).is_in(NOT_ESTABLISHED))
 
@@ -25,7 +25,7 @@ def _established(samples: Samples) -> Samples:
 @metric("cwnd_mean", "Mean congestion window", "packets", ("subflow",), digits=1, needs_samples=True)
 def cwnd_mean(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the congestion window while the subflow is established."""
-    samples = _established(window.samples("subflow").changed(with_valid))
+    samples = established(window.samples("subflow").changed(with_valid))
     return samples.per_entity(value=weighted_mean("cwnd_pkts"))
 
 
@@ -42,7 +42,7 @@ def srtt_mean(window: Window) -> pl.DataFrame:
     A flow's is that of its subflows by payload that arrived. Engines are compared by this metric, because all of them
     sample it in the same way.
     """
-    samples = _established(window.samples("subflow").changed(with_valid))
+    samples = established(window.samples("subflow").changed(with_valid))
     known = samples.only(samples.rows["srtt_us"].is_not_null())
     subflows = known.per_entity(value=MS_PER_US * weighted_mean("srtt_us"))
     arrived = window.subflow_delta.select(*SUBFLOW, payload="rx_payload_bytes")
@@ -53,7 +53,7 @@ def srtt_mean(window: Window) -> pl.DataFrame:
 
 
 def _rtt_quantile(window: Window, quantile: float) -> pl.DataFrame:
-    samples = _established(window.samples("subflow"))
+    samples = established(window.samples("subflow"))
     value = MS_PER_US * pl.col("rtt_us").cast(pl.Float64).quantile(quantile, "linear")
     per_flow = samples.per_owner(value=value).select(*FLOW, subflow=pl.lit(None, pl.String), value="value")
     return pl.concat([samples.per_entity(value=value), per_flow])
@@ -78,7 +78,7 @@ def rtt_correlation(window: Window) -> pl.DataFrame:
     Computed from the smallest RTT sample in each 100 ms in which both have one; for flows with exactly two established
     subflows. Null if one RTT does not change or if there are fewer than three such bins.
     """
-    samples = _established(window.samples("subflow"))
+    samples = established(window.samples("subflow"))
     known = samples.only(samples.rows["rtt_us"].is_not_null())
     starts, bins = known.bins((pl.col("t_ns") - pl.col("t0")) // _BIN_NS)
     smallest = np.minimum.reduceat(known.rows["rtt_us"].to_numpy(), starts)

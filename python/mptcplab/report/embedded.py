@@ -18,7 +18,7 @@ from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Panel
 from mptcplab.plots.styles import Style
 from mptcplab.report.columns import Points, packed
 from mptcplab.report.extremes import extremes
-from mptcplab.report.series import PlotData, heard, looks_of, samples_of
+from mptcplab.report.series import PlotData, looks_of, meant, samples_of
 from mptcplab.text import duration
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ def lines_of(trace: Trace, runs: Sequence[int]) -> Lines:
     times: _Times = {}
     for panel, (table, column, _) in _SOURCES.items():
         drawn: Lines = defaultdict(list)
-        samples = heard(tables[table]) if panel == RTT else tables[table]
-        for run, who, points in _points(samples, column):
+        for run, who, points in _points(meant(panel, tables[table]), column):
             look = looks[run].get(who)
             # A link without a queue would be a line at zero.
             if look is not None and (panel != QUEUE or points.values.any()):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
+from mptcplab.metrics.window_sizes import established
+from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Panel, Series
 from mptcplab.plots.styles import Style, link_styles, subflow_labels
 from mptcplab.report import families
 from mptcplab.report.extremes import extremes
@@ -171,8 +172,8 @@ class _SeriesBuilder:
             (run, name, line) for run, name, line in self._extremes(links, "queue_pkts") if np.nanmax(line[1]) > 0
         )
         panels = (
-            (CWND, self._extremes(subflows, "cwnd_pkts")),
-            (RTT, self._extremes(heard(subflows), "rtt_us", 1e-3)),
+            (CWND, self._extremes(meant(CWND, subflows), "cwnd_pkts")),
+            (RTT, self._extremes(meant(RTT, subflows), "rtt_us", 1e-3)),
             (PAYLOAD, self._payload_rates(subflows)),
             (QUEUE, queues),
         )
@@ -224,14 +225,21 @@ def samples_of(trace: Trace, looks: dict[int, Looks]) -> dict[str, Samples]:
     carrying = sorted({link.name for run in runs for link in trace.topologies[run].data_links})
     drawn = {name[0] for run in runs for name in looks[run] if len(name) == 2}
     is_all = all(flow.name in drawn for run in runs for flow in trace.topologies[run].flows)
-    columns = ("cwnd_pkts", "rtt_us", "rtt_count", "rx_payload_bytes")
+    columns = ("state", "cwnd_pkts", "rtt_us", "rtt_count", "rx_payload_bytes")
     return {
         "subflow": read(trace, "subflow", columns, runs, None if is_all else sorted(drawn)),
         "link": read(trace, "link", ("queue_pkts",), runs, carrying),
     }
 
 
-def heard(samples: Samples) -> Samples:
+def meant(panel: Panel, samples: Samples) -> Samples:
+    """The samples of which a panel's quantity means something: a window and a round-trip time do not always."""
+    if panel == CWND:
+        return established(samples)
+    return _heard(samples) if panel == RTT else samples
+
+
+def _heard(samples: Samples) -> Samples:
     """The samples of subflows without those that only repeat the round-trip time from before a long silence.
 
     A subflow is silent when it is closed, when its path is down, and when it has nothing to send.
