@@ -69,9 +69,9 @@ def recovery_time(window: Window) -> pl.DataFrame:
 
     In an outage the schedule of a link on the path sets it down or its rate to 0. The throughput before is the mean
     over 5 s (less after another outage or the window's start). The time ends at the first second whose mean exceeds
-    half of that, so that packets left in the link's queue do not count as recovery. The value is the mean over the
-    outages from which the subflow recovered before the next one; null if it never did. `not_recovered` counts those
-    from which it did not.
+    half of that, so that packets left in the link's queue do not count as recovery, unless they are enough for half a
+    second. The value is the mean over the outages from which the subflow recovered before the next one; null if it
+    never did. `not_recovered` counts those from which it did not.
     """
     return _recoveries(window).group_by(SUBFLOW, maintain_order=True).agg(value=pl.col("value").mean())
 
