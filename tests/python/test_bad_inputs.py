@@ -300,6 +300,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "plot: an unknown style": lambda: mptcplab.load("good").plot.goodput(style="poster"),
     "plot: an unknown configuration": lambda: mptcplab.load("good").plot.over_time("bali"),
     "plot: the number of a configuration": lambda: mptcplab.load("good").plot.over_time(0),  # type: ignore[arg-type]
+    "plot: no configurations": lambda: mptcplab.load("good").plot.over_time([]),
+    "plot: no quantities": lambda: mptcplab.load("good").plot.over_time(quantities=()),
     "from_source: no algorithm": lambda: mptcplab.Algorithm.from_source("int x;"),
     "goals: jobs": lambda: mptcplab.goals("lia", jobs=-1),
     "new: no rates": lambda: mptcplab.new(rates=""),
@@ -322,6 +324,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "agree: engines": lambda: mptcplab.agree("two-paths.toml", 5),  # type: ignore[arg-type]
     "kernels: a number": lambda: mptcplab.kernels("two-paths.toml", 5),  # type: ignore[arg-type]
     "report: a number": lambda: mptcplab.load("good").report(5),  # type: ignore[arg-type]
+    "report: a directory": lambda: mptcplab.load("good").report("full"),
     "from_file: a number": lambda: mptcplab.Scenario.from_file(5),  # type: ignore[arg-type]
     "from_toml: a number": lambda: mptcplab.Scenario.from_toml(5),  # type: ignore[arg-type]
     "Scenario: a number": lambda: mptcplab.Scenario(directory=5),  # type: ignore[arg-type]

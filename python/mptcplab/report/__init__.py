@@ -9,7 +9,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING
 
 from mptcplab.axes import axes
-from mptcplab.errors import OutputError
+from mptcplab.errors import OutputError, with_hint
 from mptcplab.output import write_lines, write_text
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     from mptcplab.plots.saving import Drawing
     from mptcplab.report.figures import figures_over_time
 
+    if path.is_dir():
+        raise OutputError(with_hint(f"the report is one file, and this is a directory: {path}", f"{path}/report.html"))
     directory = path.with_name("figures") if figures else None
     saved: list[Callable[[], None]] = []
     with Drawing(_runs_over_time(trace) if figures else 0) as drawing:

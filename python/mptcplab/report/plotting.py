@@ -136,6 +136,8 @@ class Plots:
         known = self.trace.configs["config"].unique(maintain_order=True).to_list()
         several = isinstance(configs, Iterable) and not isinstance(configs, str)
         chosen: list[Any] = known if configs is None else list(configs) if several else [configs]
+        if not chosen:
+            raise MptcplabError(with_hint("no names of configurations", "at least one, or configs=None for all"))
         for name in chosen:
             if name not in known:
                 hint = f"there are: {some_of(known, _NAMED)}"
@@ -145,8 +147,10 @@ class Plots:
         if not runs:
             last = max(self.trace.configs["rep"].to_list())
             raise MptcplabError(with_hint(f"no such repetition: {rep}", f"0 to {last}"))
-        names: Iterable[str] = quantities or [panel.name for panel in PANELS]
+        names: Iterable[str] = [panel.name for panel in PANELS] if quantities is None else quantities
         wanted = [names] if isinstance(names, str) else list(names)
+        if not wanted:
+            raise MptcplabError(with_hint("no names of quantities", "at least one, or quantities=None for all"))
         unknown = [name for name in wanted if name not in {panel.name for panel in PANELS}]
         if unknown:
             hint = f"one of {', '.join(panel.name for panel in PANELS)}"
