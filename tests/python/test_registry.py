@@ -86,7 +86,6 @@ DIGITS = {
         "agr_bf_capacity",
         "blk_time",
         "cbi",
-        "ftt",
         "jain",
         "jain_weighted",
         "loss",
@@ -99,11 +98,8 @@ DIGITS = {
         "rto_time",
         "share",
         "startup_delay",
-        "transfer_mean",
-        "transfer_p50",
-        "transfer_p95",
-        "transfer_p99",
     ],
+    4: ["ftt", "transfer_mean", "transfer_p50", "transfer_p95", "transfer_p99"],
 }
 NEED_SAMPLES = [
     "convergence",

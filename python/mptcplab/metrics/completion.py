@@ -14,8 +14,8 @@ from mptcplab.metrics.registry import Compute, metric
 from mptcplab.metrics.window import Window
 
 DONE = pl.col("completion_ns").is_not_null()
-# By unit of time: a nanosecond in this unit, and the decimals in tables.
-_UNITS = {"s": (1e-9, 3), "ms": (1e-6, 1)}
+# By unit of time: a nanosecond in this unit, and the decimals in tables, which show a tenth of a millisecond.
+_UNITS = {"s": (1e-9, 4), "ms": (1e-6, 1)}
 
 
 class Statistic(NamedTuple):

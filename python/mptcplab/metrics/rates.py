@@ -79,7 +79,7 @@ def throughput_bins(window: Window) -> pl.DataFrame:
     return found.explode("second", "mbps").drop_nulls("mbps")
 
 
-@metric("ftt", "Transfer time", "s", ("flow",), digits=3)
+@metric("ftt", "Transfer time", "s", ("flow",), digits=4)
 def ftt(window: Window) -> pl.DataFrame:
     """Time from the first SYN to the last application byte delivered in order; only for transfers that finished."""
     when = pl.col("t_ns").cast(pl.Float64)
