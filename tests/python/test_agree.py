@@ -754,6 +754,12 @@ def test_a_difference_smaller_than_its_interval_may_be_chance(tmp_path: Path) ->
     ]
 
 
+def test_a_difference_of_one_trajectory_is_not_called_chance(tmp_path: Path) -> None:
+    """Its interval was that of the simulator's spread alone: 10 and 20 against 9 and 9 are -40 ± 254 %."""
+    one, two = Traces("sim", 2).goodput("mp", 10, 20), Traces("kernel", 2).goodput("mp", 9, 9)
+    assert [cause for cause in judge.judge(results(tmp_path, one, two)).causes if cause.cause == "chance"] == []
+
+
 def test_a_difference_without_a_known_cause_is_reported_as_such(tmp_path: Path) -> None:
     """10 and 10.2 against 7 and 7.1: a clear difference, and nothing in the traces that says why."""
     one, two = Traces("sim", 2).goodput("mp", 10, 10.2), Traces("kernel", 2).goodput("mp", 7, 7.1)

@@ -15,6 +15,7 @@ import polars as pl
 
 from mptcplab.capabilities import SIM, engine_of
 from mptcplab.metrics import Window
+from mptcplab.metrics.certainty import half_of
 from mptcplab.metrics.differences import compared_runs
 from mptcplab.metrics.emulation import round_trips
 from mptcplab.studies.agreement import losses, slow_start
@@ -284,12 +285,14 @@ def chance(pair: Pair) -> Sentences:
         who = row["flow"] or "Jain's index"
         if row["n"] < 2:
             yield who, f"chance: one repetition tells nothing about the spread of {who} (--reps)"
-        elif row["half"] is not None and row["difference"] is not None and row["half"] >= abs(row["difference"]):
+            continue
+        half = half_of(row, pair.one.engine)
+        if half is not None and row["difference"] is not None and half >= abs(row["difference"]):
             digits, unit = (1, " %") if row["unit"] == "%" else (3, "")
             yield (
                 who,
                 f"chance: the interval of {who} contains 0: {row['difference']:+.{digits}f} ± "
-                f"{row['half']:.{digits}f}{unit} over {row['n']} repetitions (--reps)",
+                f"{half:.{digits}f}{unit} over {row['n']} repetitions (--reps)",
             )
 
 
