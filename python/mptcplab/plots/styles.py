@@ -24,8 +24,8 @@ _DASHES: tuple[tuple[str, str, str | tuple[float, tuple[float, ...]], str], ...]
     ("dashdot", "10 4 2 4", (0, (7, 2, 1.5, 2)), "x"),
     ("longdash", "16 6", (0, (11, 3)), "-"),
     ("longdashdot", "16 4 2 4", (0, (11, 2, 1.5, 2)), "+"),
-    ("10px,4px,2px,4px,2px,4px", "10 4 2 4 2 4", (0, (7, 2, 1.5, 2, 1.5, 2)), "\\"),
     ("5px,4px", "5 4", (0, (3, 2)), "|"),
+    ("10px,4px,2px,4px,2px,4px", "10 4 2 4 2 4", (0, (7, 2, 1.5, 2, 1.5, 2)), "\\"),
 )
 # After so many styles, the same colour and dash would come together again.
 _PAIRS = math.lcm(len(_LIGHT), len(_DASHES))
