@@ -30,7 +30,8 @@ def drawn_values(
 ) -> pl.DataFrame:
     """config, entity, mean, half.
 
-    An entity is a flow or a family of flows, or else a subflow or a link that carries data; "" is the whole run.
+    An entity is a flow or a family of flows, or else a subflow or a link that carries data; "" is the whole run. The
+    values of a family are means over its flows, and its name says so.
     """
     if text("metric", metric, "goodput") not in REGISTRY:
         hint = "one of " + ", ".join(drawn_metrics(trace))
@@ -69,14 +70,13 @@ def _of_flows(trace: Trace, metric: str, flows: str | Iterable[str] | None, *, b
     frame = _chosen(frame, "flow", flows, "no such flow")
     connections = [entity.name for entity in families.entities(trace)]
     frame = frame.filter(pl.col("flow").is_null() | pl.col("flow").is_in(connections))
-    if not by_subflow:
-        return frame.with_columns(entity=pl.col("flow").fill_null(""))
-    names = (
-        pl.when(pl.col("flow").is_in(_with_one_subflow(trace)))
-        .then("flow")
-        .otherwise(pl.format("{} {}", "flow", "subflow"))
-    )
-    return frame.with_columns(entity=names)
+    name = pl.col("flow").fill_null("")
+    if by_subflow:
+        alone = pl.col("flow").is_in(_with_one_subflow(trace))
+        name = pl.when(alone).then(name).otherwise(pl.format("{} {}", "flow", "subflow"))
+    # The bars of a family are its total.
+    means = pl.col("flow").is_in([entity.name for entity in families.entities(trace) if entity.is_family])
+    return frame.with_columns(entity=pl.when(means).then(pl.format("{}, per flow", name)).otherwise(name))
 
 
 def _means(trace: Trace, metric: str) -> pl.DataFrame:
