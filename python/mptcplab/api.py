@@ -334,6 +334,7 @@ def agree_all(
     *,
     engines: str | Iterable[str] | None = None,
     only: str | Iterable[str] = (),
+    simulator_only: bool = False,
     quick: bool = False,
     jobs: int = 0,
     client: ClientArg | None = None,
@@ -344,13 +345,14 @@ def agree_all(
 
     `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
     `only` has scenarios, such as "papers/kim2021/shared-60.toml", to which the runs are limited; of the others the page
-    keeps what it had, which must be of the same engines and as long.
+    keeps what it had, which must be of the same engines and as long. With `simulator_only`, only the simulator runs,
+    and the page that is there keeps the numbers of the machine.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
     stopped. Runs of emulated machines stay in `out`/machines, and only those that would now differ are made again.
     `quick` shortens the runs further. `jobs`, `client`, `store` and `announce` are as in `reproduce`.
     """
-    from mptcplab.studies.agreement import matrix, page
+    from mptcplab.studies.agreement import matrix, page, renew
     from mptcplab.study.progress import silent
     from mptcplab.study.store import Store
 
@@ -366,6 +368,14 @@ def agree_all(
     )
     matrix.require_known(chosen)
     page.prepare(directory)
+    former = page.read(directory, matrix.command_of(pair, quick=quick)) if chosen or simulator_only else None
+    if simulator_only:
+        if former is None or not is_machine(pair[1]):
+            hint = "run it without --simulator-only, with --engines sim,vm"
+            raise MptcplabError(with_hint(f"no numbers of a machine in {directory}", hint))
+        with kept.only_writer(directory):
+            found = renew.measure(former, only=chosen, jobs=jobs, announce=announce or silent)
+            return found, page.write(found, directory)
     # A few scenarios have a place of their own: what an interrupted call over all of them left must stay.
     checkpoint = Store(directory / f"unfinished{kind}{'-only' if chosen else ''}")
     with kept.only_writer(directory), connected(client, store, names, jobs=jobs, say=note) as cluster:
@@ -378,7 +388,7 @@ def agree_all(
             checkpoint=checkpoint,
             machine_runs=directory / f"machines{kind}",
             only=chosen,
-            former=page.read(directory, matrix.command_of(pair, quick=quick)) if chosen else None,
+            former=former,
         )
         written = page.write(found, directory)
         checkpoint.clear()

@@ -313,6 +313,14 @@ def agree(
             "what it had of the others. Repeatable.",
         ),
     ] = None,
+    simulator_only: Annotated[
+        bool,
+        typer.Option(
+            "--simulator-only",
+            help="With --all: run only the simulator; the page keeps the numbers of an emulated machine, which would "
+            "be the same again.",
+        ),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="With --all: still shorter; this does not give the published page.")
     ] = False,
@@ -333,8 +341,7 @@ def agree(
 
     The reference is the simulator, or without it the first of kernel, vm and fluid. Possible causes of differences are
     named. A flow's goodput may differ by 15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index
-    by 0.03. Exit code 1 if something is
-    outside these bounds, or if a run does not count.
+    by 0.03. Exit code 1 if something is outside these bounds, or if a run does not count.
     """
     from mptcplab import api, output
 
@@ -350,10 +357,22 @@ def agree(
         "--force": force or None,
         "SCENARIO": scenario,
     }
+    if simulator_only and not everything:
+        given["--simulator-only"] = True
     _check_agree_options(everything, quick, only, [name for name, value in given.items() if value is not None])
     if everything:
         place = out or Path("docs/agreement")
-        _agree_on_all(place, engines, only or [], quick=quick, jobs=jobs, on=on, store=store, as_json=as_json)
+        _agree_on_all(
+            place,
+            engines,
+            only or [],
+            simulator_only=simulator_only,
+            quick=quick,
+            jobs=jobs,
+            on=on,
+            store=store,
+            as_json=as_json,
+        )
         return
     assert scenario is not None
     directory = out or output.fresh_directory(scenario)
@@ -473,6 +492,8 @@ def _check_agree_options(everything: bool, quick: bool, only: list[str] | None, 
         raise MptcplabError(with_hint("--quick is for --all", "--duration and --reps make one scenario shorter"))
     if only and not everything:
         raise MptcplabError(with_hint("--only is for --all", f"mptcplab agree {only[0]}"))
+    if "--simulator-only" in others:
+        raise MptcplabError(with_hint("--simulator-only is for --all", "mptcplab run FILE runs only the simulator"))
 
 
 def _agree_on_all(
@@ -480,6 +501,7 @@ def _agree_on_all(
     engines: str | None,
     only: list[str],
     *,
+    simulator_only: bool,
     quick: bool,
     jobs: int,
     on: str | None,
@@ -490,7 +512,15 @@ def _agree_on_all(
     from mptcplab import api
 
     found, written = api.agree_all(
-        out, engines=engines, only=only, quick=quick, jobs=jobs, client=on, store=store, announce=terminal.step
+        out,
+        engines=engines,
+        only=only,
+        simulator_only=simulator_only,
+        quick=quick,
+        jobs=jobs,
+        client=on,
+        store=store,
+        announce=terminal.step,
     )
     if as_json:
         print_json({"written": [str(path) for path in written], "verdict": found.verdict})

@@ -79,11 +79,14 @@ def noise_note(trace: Trace) -> str | None:
     if SIM.name not in trace.engines or not late:
         return None
     times = simulated_host_times(trace)
-    if times == HostTimes(0, 0):
-        return None
+    return None if times == HostTimes(0, 0) else noise_beside(late[0], times)
+
+
+def noise_beside(engine: str, times: HostTimes) -> str:
+    """The same for these delays beside a kernel."""
     at_random = f"at random by up to {duration(times.jitter_ns)}"
     by = f"by {duration(times.delay_ns)} and {at_random} more" if times.delay_ns else at_random
-    return f"noise: sim delayed every packet {by}; {late[0]} was late by itself"
+    return f"noise: sim delayed every packet {by}; {engine} was late by itself"
 
 
 def _answers(kernel: Trace, row: dict[str, Any]) -> Iterator[tuple[int, int]]:

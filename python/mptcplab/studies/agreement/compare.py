@@ -50,9 +50,10 @@ def agree(
     kernel, vm and fluid; of several machines, the first that is named. Everything else is as in `run`, errors included,
     except that a kernel runs first, and the simulator's hosts take as long as the kernel's did to answer a packet:
     `host_delay` is what both took at least (first percentiles), `send_jitter` what they took longer (99th percentiles),
-    each the median over all round trips, unless `settings` or the scenario ask for more. Goodput of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
-    Where a flow differs more from a kernel, both run again with a random delay behind every full link. If its goodput
-    then changes by more than its 95 % interval, the phase in which packets arrive may be the cause.
+    each the median over all round trips, unless `settings` or the scenario ask for more. Goodput of a flow may differ
+    by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03. Where a flow differs more
+    from a kernel, both run again with a random delay behind every full link. If its goodput then changes by more than
+    its 95 % interval, the phase in which packets arrive may be the cause.
 
     >>> import mptcplab
     >>> found = mptcplab.agree("scenarios/dolia-scenario-1.toml", "sim,fluid", cc="reno", reps=1, duration="12 s")

@@ -166,7 +166,7 @@ class Agreement:
 def judge(results: Results, why: str | None = None) -> Agreement:
     """Compare and judge the traces of two engines or more; the first is the reference."""
     first, *others = results.engines
-    rows = _with_verdicts(differences(results, compute(results, COMPARED), COMPARED), first)
+    rows = with_verdicts(differences(results, compute(results, COMPARED), COMPARED), first)
     findings = tuple(EngineFinding.of(rows, engine, first) for engine in others)
     return Agreement(results, rows, findings, tuple(find_causes(results, rows)), why)
 
@@ -189,7 +189,7 @@ def _wholes(counts: Counts) -> str:
     return f"with the whole 95 % interval {counts.whole_outside} outside and {counts.whole_inside} inside{unknown}"
 
 
-def _with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:
+def with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:
     """Add `bound` and `verdict` to rows of `differences`; whole flows are judged, and fluids have no spreads."""
     judged = []
     for row in rows.iter_rows(named=True):

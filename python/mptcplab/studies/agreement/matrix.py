@@ -127,6 +127,9 @@ class Entry(Finding):
     builds: Mapping[str, str] = field(default_factory=dict)
     # Round-trip times, which are shown beside the evidence and not judged.
     delays: tuple[Row, ...] = ()
+    # What the simulator's hosts took; None where it was not recorded.
+    host_delay_ns: int | None = None
+    send_jitter_ns: int | None = None
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Entry:
@@ -486,17 +489,15 @@ class _How:
 
 def _entry(path: Path, how: _How) -> Entry:
     """Run one scenario."""
-    words = ["mptcplab", "agree", _name(path), "--engines", ",".join(how.engines)]
     # What is known of it so far.
-    entry = Entry(_name(path), Verdict.NOT_TESTABLE, command=shlex.join(words))
+    entry = Entry(_name(path), Verdict.NOT_TESTABLE, command=command_of_one(path, how.engines))
     try:
         changes = short(path, how.size, how.engines)
         if changes is None:
             latest_s = how.size.latest_start_s
             return replace(entry, reason=f"left out, because its last flow starts later than {latest_s} s")
-        sim_reps = how.size.simulated if _has_sockets(how.engines) and _is_one_network(path, changes) else None
-        options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
-        entry = replace(entry, command=shlex.join([*words, *options]))
+        sim_reps = how.size.simulated if _has_sockets(how.engines) and is_one_network(path, changes) else None
+        entry = replace(entry, command=command_of_one(path, how.engines, changes, sim_reps))
         entry = replace(entry, title=check(path, changes)["resolved"]["title"])
         runs = Sweep(
             str(path),
@@ -516,20 +517,37 @@ def _entry(path: Path, how: _How) -> Entry:
     return _with_numbers(entry, found, how.engines)
 
 
+def command_of_one(
+    path: Path, engines: Iterable[str], changes: Overrides | None = None, sim_reps: int | None = None
+) -> str:
+    """The command that repeats an entry."""
+    options = [] if changes is None else changes.to_options()
+    options += [] if sim_reps is None else ["--sim-reps", str(sim_reps)]
+    return shlex.join(["mptcplab", "agree", _name(path), "--engines", ",".join(engines), *options])
+
+
+def build_of(engine: str) -> str:
+    """The first digits of the digest of what an engine runs now."""
+    return digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS]
+
+
 def _with_numbers(entry: Entry, found: Agreement, engines: tuple[str, str]) -> Entry:
     """The entry of a scenario that both engines ran."""
-    rows, problems = _rows(found), found.results.excluded_runs
+    rows, problems = evidence_of(found.rows), found.results.excluded_runs
     entry = replace(entry, kernels=_kernels(found), disturbed=bool(problems))
     if not rows:
         reasons = dict.fromkeys(problem.reason for problem in problems)
         return replace(entry, reason=f"not counted: {'; '.join(reasons)}", disturbed=True)
+    times = emulation.simulated_host_times(found.results)
     entry = replace(
         entry,
         evidence=rows,
         causes={base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()},
         noise=emulation.noise_note(found.results) or "",
-        builds={engine: digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS] for engine in engines},
-        delays=_rows_of(found.rows.filter(pl.col("subflow").is_null(), metric=DELAY)),
+        builds={engine: build_of(engine) for engine in engines},
+        delays=delays_of(found.rows),
+        host_delay_ns=times.delay_ns,
+        send_jitter_ns=times.jitter_ns,
     )
     return entry.judged(bounds_of(*engines))
 
@@ -559,15 +577,20 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     )
 
 
-def _is_one_network(path: Path, changes: Overrides) -> bool:
+def is_one_network(path: Path, changes: Overrides) -> bool:
     """Whether all repetitions have the same links: if not, only pairs of repetitions can be compared."""
     networks = [run["links"] for run in resolved_runs(path, changes)]
     return all(network == networks[0] for network in networks)
 
 
-def _rows(found: Agreement) -> tuple[Row, ...]:
+def evidence_of(rows: pl.DataFrame) -> tuple[Row, ...]:
     """What is judged."""
-    return _rows_of(found.rows.drop_nulls("verdict").filter(pl.col("metric").is_in([GOODPUT, JAIN])))
+    return _rows_of(rows.drop_nulls("verdict").filter(pl.col("metric").is_in([GOODPUT, JAIN])))
+
+
+def delays_of(rows: pl.DataFrame) -> tuple[Row, ...]:
+    """The round-trip times of whole flows."""
+    return _rows_of(rows.filter(pl.col("subflow").is_null(), metric=DELAY))
 
 
 def _rows_of(rows: pl.DataFrame) -> tuple[Row, ...]:
