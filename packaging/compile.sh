@@ -91,3 +91,11 @@ requirements() {
 	fi
 	tools
 }
+
+# notices OUT program|wheel TARGET CRATE...: writes the notices of what was compiled.
+notices() {
+	local out=$1 kind=$2 target=$3 zig
+	shift 3
+	zig=$("$TOOLS/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)')
+	"${PYTHON:-python3}" packaging/notices.py "$out" "$kind" "$target" "$zig" "$@"
+}

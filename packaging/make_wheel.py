@@ -1,8 +1,9 @@
 """Writes the wheel: the package with its extension, the kernel engine's program, scenarios, papers and algorithms.
 
-usage: make_wheel.py ARCH EXTENSION PROGRAM OUT_DIR
+usage: make_wheel.py ARCH EXTENSION PROGRAM NOTICES OUT_DIR
 
-The build backend writes the metadata, and this script the processor for which the wheel is.
+The build backend writes the metadata. This script adds the processor for which the wheel is, and the notices of what is
+compiled into it (notices.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ PYTHON = "python/mptcplab"
 SHARED = ("scenarios", "papers", "algorithms")
 # Files that setup makes and git does not have.
 GENERATED = Path("papers/zuhairi2022/walk")
+# Among the licences of the wheel.
+NOTICES = "NOTICES"
 
 
 def tracked(*folders: str) -> list[Path]:
@@ -52,10 +55,20 @@ def name_processor(scratch: Path, arch: str) -> None:
     metadata.write_text(text)
 
 
+def add_notices(scratch: Path, notices: Path) -> None:
+    """Put the notices beside the project's own licences, and name them in the metadata as PEP 639 asks."""
+    (metadata,) = scratch.glob("*.dist-info/METADATA")
+    text, found = re.subn(r"^(?=License-File: )", f"License-File: {NOTICES}\n", metadata.read_text(), 1, re.MULTILINE)
+    if found != 1:
+        sys.exit(f"error: the build backend named no licences\n\nhint: see {metadata}:\n{text}")
+    metadata.write_text(text)
+    shutil.copyfile(notices, metadata.parent / "licenses" / NOTICES)
+
+
 def main() -> None:
     """Fill a folder, add the metadata, and pack it."""
     arch = sys.argv[1]
-    extension, program, out = (Path(word).resolve() for word in sys.argv[2:])
+    extension, program, notices, out = (Path(word).resolve() for word in sys.argv[2:])
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         fill(Path(scratch) / "mptcplab", extension, program)
@@ -63,6 +76,7 @@ def main() -> None:
         command = [*backend, "--metadata-directory", scratch, "--interpreter", sys.executable]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
         name_processor(Path(scratch), arch)
+        add_notices(Path(scratch), notices)
         pack = [sys.executable, "-m", "wheel", "pack", "--dest-dir", str(out), scratch]
         subprocess.run(pack, check=True, stdout=subprocess.DEVNULL)
 

@@ -1,11 +1,13 @@
-"""Writes the notices of the kernel program without libraries: copyright and licence of all that is linked into it.
+"""Writes the notices of the kernel program without libraries, or of what is compiled in the wheel: copyright and licence
+of all that is linked.
 
-usage: notices.py OUT TARGET ZIG CRATE...
+usage: notices.py OUT program|wheel TARGET ZIG CRATE...
 
-The file is machine-readable, as Debian's copyright format 1.0 says: the package installs it as its `copyright`, and it
-lies beside the program in dist/. What is linked comes from the bill of materials (sbom.py), and every text from the
-sources that are compiled: the crates, the C libraries in the crate libbpf-sys, what zig (in the directory ZIG) adds,
-and Rust's own library. Something that is linked without a text of its licence is an error.
+The file is machine-readable, as Debian's copyright format 1.0 says: the package installs it as its `copyright`, it lies
+beside the program in dist/, and the wheel has it among its licences. What is linked comes from the bill of materials
+(sbom.py), and every text from the sources that are compiled: the crates, the C libraries in the crate libbpf-sys, what
+zig (in the directory ZIG) adds, and Rust's own library. Something that is linked without a text of its licence is an
+error.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ PHRASES = {
     "BSD-3-Clause": "Neither the name",
     "GPL-2.0-only": "GNU GENERAL PUBLIC LICENSE Version 2",
     "ISC": "Permission to use, copy, modify, and",
+    # Of files that may be linked into any program, which is the exception that follows in glibc's files.
+    "LGPL-2.1-or-later": "unlimited permission to link the compiled version of this file",
     "LGPL-3.0-or-later": "GNU LESSER GENERAL PUBLIC LICENSE Version 3",
     "MIT": "Permission is hereby granted, free of charge",
     "Unicode-3.0": "UNICODE LICENSE V3",
@@ -60,18 +64,32 @@ DEBIAN = {
     "GPL-2.0-only": "GPL-2",
     "GPL-2.0-or-later": "GPL-2+",
     "LGPL-2.1-only": "LGPL-2.1",
+    "LGPL-2.1-or-later": "LGPL-2.1+",
     "LGPL-3.0-or-later": "LGPL-3+",
     "LLVM-exception": "LLVM exception",
+    "linking-exception": "linking exception",
 }
-HEADER = """\
+# What the notices are of, by the second argument.
+SUBJECTS = {
+    "program": """\
 These are the notices of the program mptcplab-kernel {version}, which is linked statically and contains all that is
 named below. Where a licence leaves a choice ("or"), the program is distributed under those whose text is in this file,
 and whoever gets it keeps the choice.
 
-It is built by `make static` from the sources of mptcplab {version}. Directories below vendor/ are those of the crates,
+It is built by `make static` from the sources of mptcplab {version}.""",
+    "wheel": """\
+These are the notices of the compiled files of this wheel, mptcplab/_core.abi3.so and mptcplab/_bin/mptcplab-kernel of
+mptcplab {version}, which contain all that is named below. Where a licence leaves a choice ("or"), the files are
+distributed under those whose text is in this file, and whoever gets them keeps the choice.
+
+They are built by `make wheel` from the sources of mptcplab {version}.""",
+}
+HEADER = """\
+{subject} Directories below vendor/ are those of the crates,
 named as `cargo vendor --versioned-dirs` names them: the file Cargo.lock of these sources has the version and the digest
 of each. libbpf, libelf and zlib are compiled from the crate libbpf-sys. To use a changed libelf, as the LGPL allows,
-change it there and build again.
+change it there and build again. Directories below ziglang/ are those of the package ziglang of PyPI, and those below
+rust/ are those of the sources of Rust.
 
 On Debian systems, the texts of Apache-2.0, GPL-2, GPL-3, LGPL-2.1 and LGPL-3 are in /usr/share/common-licenses.
 """
@@ -181,6 +199,11 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
+def apache() -> tuple[str, str]:
+    """The licence at the end, where a crate has no copy of it."""
+    return ("LICENSE-APACHE", read(ROOT / "LICENSE-APACHE"))
+
+
 def headers(folder: Path, *patterns: str) -> list[str]:
     """Who has the copyright of C or Rust files, as their first lines say, with the first and the last year of each."""
     years: dict[str, set[str]] = {}
@@ -207,7 +230,7 @@ def crate(package: dict[str, Any]) -> Linked:
     )
     if not found.texts and "Apache-2.0" in found.licence:
         # Some crates have no copy of it, and it is the same everywhere.
-        found.texts = [("LICENSE-APACHE", read(ROOT / "LICENSE-APACHE"))]
+        found.texts = [apache()]
     if not any(holders(text) for _, text in found.texts):
         authors = [f"Copyright {author}" for author in package["authors"]]
         found.holders = headers(folder, "src/**/*.rs") or authors
@@ -258,17 +281,33 @@ def sources(target: str, crates: list[str]) -> list[Linked]:
     return found
 
 
-def of_zig(zig: Path) -> list[Linked]:
-    """What zig links into the program: the C library, and what compiled code calls."""
-    parts = (
-        ("musl", "MIT", "lib/libc/musl", "COPYRIGHT"),
+def of_zig(zig: Path, target: str) -> list[Linked]:
+    """What zig links: musl or the part of glibc that is in no library of the system, and what compiled code calls."""
+    parts = [
         ("compiler-rt of zig", "MIT", "lib/compiler_rt", "../../LICENSE"),
         ("libunwind", "Apache-2.0 WITH LLVM-exception", "lib/libunwind", "LICENSE.TXT"),
-    )
-    return [
+    ]
+    if target.endswith("musl"):
+        parts.insert(0, ("musl", "MIT", "lib/libc/musl", "COPYRIGHT"))
+    found = [
         Linked(name, (f"ziglang/{folder}/*",), licence, [(Path(file).name, read(zig / folder / file))])
         for name, licence, folder, file in parts
     ]
+    return found if target.endswith("musl") else [of_glibc(zig), *found]
+
+
+def of_glibc(zig: Path) -> Linked:
+    """The start of a program, and functions such as `atexit`, which glibc has in a static library."""
+    folder = "lib/libc/glibc"
+    notice = read(zig / folder / "stdlib/atexit.c").partition("*/")[0].removeprefix("/*")
+    holder, _, text = notice.partition("\n")
+    return Linked(
+        "glibc",
+        tuple(f"ziglang/{folder}/{inside}/*" for inside in ("csu", "io", "stdlib", "sysdeps")),
+        "LGPL-2.1-or-later WITH linking-exception",
+        [("atexit.c", textwrap.dedent(text))],
+        [holder.strip()],
+    )
 
 
 def rustc(*words: str) -> Path:
@@ -290,8 +329,23 @@ def of_rust(target: str) -> list[Linked]:
     return [
         # The copyright lines in the texts are examples.
         Linked("Rust", ("rust/library/*",), licence, [(n, without_holders(t)) for n, t in texts], sorted(set(known))),
+        compiler_builtins(folder),
         *crates_of_rust(outside, {path.name.partition("-")[0] for path in built.glob("lib*.rlib")}),
     ]
+
+
+def compiler_builtins(folder: Path) -> Linked:
+    """What compiled code calls, which Rust took from LLVM and libm. The page of its library does not name it."""
+    page = read(folder / "COPYRIGHT.html")
+    # That of the compiler has libm as a crate, with the notices of musl, FreeBSD and others.
+    found = max(crates_of_rust(page, {"liblibm"}), key=lambda one: [int(part) for part in re.findall(r"\d+", one.name)])
+    return Linked(
+        "compiler-builtins",
+        ("rust/library/compiler-builtins/*",),
+        "MIT AND Apache-2.0 WITH LLVM-exception",
+        [*found.texts, ("LLVM-exception.txt", read(folder / "licenses/LLVM-exception.txt")), apache()],
+        ["Copyright (c) 2009-2019 the contributors to the LLVM Project's compiler-rt"],
+    )
 
 
 def crates_of_rust(page: str, built: set[str]) -> Iterator[Linked]:
@@ -306,7 +360,7 @@ def crates_of_rust(page: str, built: set[str]) -> Iterator[Linked]:
         notices = re.findall(r"<summary>(.*?)</summary>\s*<pre>\n?(.*?)</pre>", part, re.DOTALL)
         texts = [(plain(name), html.unescape(text)) for name, text in notices]
         if not texts and "Apache-2.0" in licence:
-            texts = [("LICENSE-APACHE", read(ROOT / "LICENSE-APACHE"))]
+            texts = [apache()]
         named = any(holders(text) for _, text in texts)
         known = [] if named else [f"Copyright {plain(one)}" for one in authors if plain(one)]
         yield Linked(title, (f"rust/vendor/{title}/*",), plain(licence), texts, known)
@@ -332,11 +386,11 @@ def complete(one: Linked) -> bool:
     return bool(one.licence) and suffices(one.licence, [text for _, text in one.texts])
 
 
-def document(version: str, address: str | None, linked: list[Linked]) -> str:
+def document(version: str, address: str | None, linked: list[Linked], kind: str = "program") -> str:
     """The whole file."""
     require_texts(linked)
     head = [f"Format: {FORMAT}", "Upstream-Name: mptcplab", *([f"Source: {address}"] if address else [])]
-    head.append("Comment:\n" + indented(HEADER.format(version=version)))
+    head.append("Comment:\n" + indented(HEADER.format(subject=SUBJECTS[kind].format(version=version))))
     stanzas = ["\n".join(head)]
     # What has the same licence, in the same words, shares an entry. The first one, which is for all files, comes first.
     groups: dict[tuple[str, str], list[Linked]] = {}
@@ -370,12 +424,12 @@ def indented(text: str) -> str:
 
 def main() -> None:
     """Writes the file."""
-    out, target, zig, *crates = sys.argv[1:]
-    linked = [*sources(target, crates), *of_zig(Path(zig)), *of_rust(target)]
+    out, kind, target, zig, *crates = sys.argv[1:]
+    linked = [*sources(target, crates), *of_zig(Path(zig), target), *of_rust(target)]
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     address = project.get("urls", {}).get("Repository")
-    text = document(workspace["package"]["version"], address, linked)
+    text = document(workspace["package"]["version"], address, linked, kind)
     Path(out).write_text(text, encoding="utf-8")
 
 

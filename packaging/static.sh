@@ -26,14 +26,8 @@ main() {
 	if ! readelf --file-header "$PROGRAM" | grep -q 'Type: *DYN'; then
 		fail "not for any address: $PROGRAM" "the linker did not make a position-independent program"
 	fi
-	notices
+	notices "$NOTICES" program "$TARGET" mptcplab-kernel
 	say "built: $PROGRAM ($(size "$PROGRAM"))"
-}
-
-notices() {
-	local zig
-	zig=$("$TOOLS/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)')
-	"${PYTHON:-python3}" packaging/notices.py "$NOTICES" "$TARGET" "$zig" mptcplab-kernel
 }
 
 main

@@ -17,8 +17,9 @@ main() {
 	say "compiling both engines for glibc $GLIBC (some minutes)"
 	compile "$TARGET" "$GLIBC" zigbuild --package mptcplab-py --package mptcplab-kernel --features mptcplab-kernel/static
 	rm -rf "$WORK/bare" && mkdir -p "$WORK/bare" "$DIST"
+	notices "$WORK/notices" wheel "$TARGET" mptcplab-py mptcplab-kernel
 	"$TOOLS/bin/python" packaging/make_wheel.py "$ARCH" \
-		"$BUILD/$TARGET/release/lib_core.so" "$BUILD/$TARGET/release/mptcplab-kernel" "$WORK/bare"
+		"$BUILD/$TARGET/release/lib_core.so" "$BUILD/$TARGET/release/mptcplab-kernel" "$WORK/notices" "$WORK/bare"
 	rm -f "$(the_wheel)"
 	if ! PATH=$TOOLS/bin:$PATH "$TOOLS/bin/python" packaging/audit.py "$ARCH" repair --only-plat --plat "$PLATFORM" --wheel-dir "$DIST" \
 		"$WORK"/bare/*.whl >"$WORK/audit.txt" 2>&1; then

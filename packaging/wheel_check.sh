@@ -24,6 +24,7 @@ main() {
 	to_report="$((SECONDS - began)) s, in which it kept processors busy for $((PROCESSOR_S - before)) s"
 	check "The report is there" here test -s work/results/dolia-scenario-1/report.html
 	check "Version" installed --version
+	check "It has the notices of what is compiled into it" notices
 	check "A paper" installed reproduce kim2021 --quick
 	if [ "$(id -u)" -eq 0 ] && [ -e /sys/kernel/btf/vmlinux ]; then
 		check "An algorithm in the kernel" unshare --mount bash -c \
@@ -75,6 +76,21 @@ install_as_the_page_says() {
 	commands=$(sed -n '/^```sh$/,/^```$/p' docs/first-steps.md | sed '1d; /^```$/,$d')
 	printf '%s\n' "$commands"
 	here env PIP_NO_INDEX=1 PIP_FIND_LINKS="$PLACE/downloads" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 bash -euc "$commands"
+}
+
+# packaging/notices.py ends the build where one is missing; here, the installed wheel has to have them.
+notices() {
+	local folder file part
+	folder=$(compgen -G "${ROOT%/}$PLACE/mptcp/lib/python3*/site-packages/mptcplab-$VERSION.dist-info")
+	file=$folder/licenses/NOTICES
+	grep -qx "License-File: NOTICES" "$folder/METADATA" || return 1
+	for part in libbpf elfutils zlib glibc/ libunwind/ rust/library pyo3- algorithms/; do
+		if ! grep -Eq "^(Files:)? .*$part" "$file"; then
+			say "no notice of: $part"
+			return 1
+		fi
+	done
+	grep -q "GNU LESSER GENERAL PUBLIC LICENSE" "$file"
 }
 
 # installed WORD...: the command, with nothing in PATH.

@@ -381,28 +381,76 @@ def test_a_choice_of_licences_needs_the_text_of_one_of_them(notices: ModuleType)
     assert notices.debian("(MIT OR Apache-2.0) AND Unicode-3.0") == "Expat or Apache-2.0, and Unicode-3.0"
 
 
-def test_the_toolchain_adds_its_notices(notices: ModuleType, tmp_path: Path) -> None:
-    page = notices.rustc("--print", "sysroot") / "share/doc/rust/COPYRIGHT-library.html"
-    if not page.is_file():
-        pytest.skip("SKIPPED, NOT TESTED: this Rust has no page with the notices of its library")
+@pytest.fixture
+def zig(tmp_path: Path) -> Path:
+    """The licences in the package ziglang, and the files that name their own."""
+    mit = "Permission is hereby granted, free of charge"
     for name, text in (
-        ("lib/libc/musl/COPYRIGHT", "Copyright © 2005 Rich\nPermission is hereby granted, free of charge"),
-        ("LICENSE", "Copyright (c) Zig contributors\nPermission is hereby granted, free of charge"),
+        ("lib/libc/musl/COPYRIGHT", f"Copyright © 2005 Rich\n{mit}"),
+        ("LICENSE", f"Copyright (c) Zig contributors\n{mit}"),
         ("lib/libunwind/LICENSE.TXT", (ROOT / "LICENSE-APACHE").read_text()),
+        (
+            "lib/libc/glibc/stdlib/atexit.c",
+            "/* Copyright (C) 1991-2021 Free Software Foundation, Inc.\n   Gives you unlimited\n"
+            "   permission to link the compiled version of this file.  */\n\nint atexit;\n",
+        ),
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "lib/compiler_rt").mkdir()
+    return tmp_path
+
+
+def test_the_toolchain_adds_its_notices(notices: ModuleType, zig: Path) -> None:
+    page = notices.rustc("--print", "sysroot") / "share/doc/rust/COPYRIGHT-library.html"
+    if not page.is_file():
+        pytest.skip("SKIPPED, NOT TESTED: this Rust has no page with the notices of its library")
     rust = notices.of_rust("x86_64-unknown-linux-gnu")
-    linked = [*notices.of_zig(tmp_path), *rust]
+    linked = [*notices.of_zig(zig, "x86_64-unknown-linux-musl"), *rust]
     entries = {
         file for one in stanzas(notices.document("0.1.0", None, linked)) for file in one.get("Files", "").split()
     }
     assert entries >= {"ziglang/lib/libc/musl/*", "ziglang/lib/libunwind/*", "rust/library/*"}
+    # Rust's page leaves out what it took from LLVM and libm.
+    assert "rust/library/compiler-builtins/*" in entries
+    assert not any("glibc" in file for file in entries)
     names = {one.name.rpartition("-")[0] for one in rust}
     # Of the crates on the page, those for another system are left out.
     assert names >= {"gimli", "hashbrown", "libc"}
     assert not names & {"wasi", "windows-sys", "r-efi"}
+
+
+def test_a_program_for_glibc_has_the_notice_of_the_part_that_is_linked_into_it(notices: ModuleType, zig: Path) -> None:
+    linked = notices.of_zig(zig, "x86_64-unknown-linux-gnu")
+    entries = {
+        file: one
+        for one in stanzas(notices.document("0.1.0", None, linked, "wheel"))
+        for file in one.get("Files", "").split()
+    }
+    assert not any("musl" in file for file in entries)
+    glibc = entries["ziglang/lib/libc/glibc/csu/*"]
+    assert "Copyright (C) 1991-2021 Free Software Foundation, Inc." in glibc["Copyright"]
+    assert glibc["License"].startswith(" LGPL-2.1+ with linking exception\n atexit.c:\n .\n Gives you unlimited\n")
+    assert "int atexit" not in glibc["License"]
+
+
+def test_a_wheel_has_the_notices_of_what_is_compiled_into_it_among_its_licences(tmp_path: Path) -> None:
+    """The wheel had the project's own licences only, and contains a hundred crates and three C libraries."""
+    make_wheel = module("packaging/make_wheel.py")
+    metadata, notices = tmp_path / "mptcplab-0.1.0.dist-info" / "METADATA", tmp_path / "notices"
+    (metadata.parent / "licenses").mkdir(parents=True)
+    notices.write_text("libelf and others\n")
+    metadata.write_text("Metadata-Version: 2.4\nLicense-File: LICENSE-MIT\nLicense-File: A/B.txt\nSummary: a lab\n")
+    make_wheel.add_notices(tmp_path, notices)
+    assert metadata.read_text().splitlines()[1:4] == [
+        "License-File: NOTICES",
+        "License-File: LICENSE-MIT",
+        "License-File: A/B.txt",
+    ]
+    assert (metadata.parent / "licenses/NOTICES").read_text() == "libelf and others\n"
+    metadata.write_text("Metadata-Version: 2.4\n")
+    with pytest.raises(SystemExit, match="named no licences"):
+        make_wheel.add_notices(tmp_path, notices)
 
 
 def test_the_man_page_and_the_completion_of_the_kernel_program_have_all_that_its_help_has(tmp_path: Path) -> None:
