@@ -2,7 +2,7 @@
 
 use super::defaults::Defaults;
 use super::probe::{self, ProbeResults};
-use super::{escape, ipv6, programs};
+use super::{escape, programs};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_bpf::system::{capabilities_in, in_user_namespace, parse_version, release, suffices};
 use mptcplab_net::Namespace;
@@ -63,8 +63,6 @@ pub(super) struct PathManagement {
     /// Addresses that a connection accepts from its peer.
     pub(super) add_addr_accepted: u32,
     pub(super) endpoints: Vec<Endpoint>,
-    /// How many further endpoints have an IPv6 address, but could not be read.
-    pub(super) ipv6_endpoints: usize,
 }
 
 /// A registered eBPF congestion control.
@@ -240,46 +238,29 @@ fn loaded(found: &Registered, defaults: &Defaults) -> Loaded {
 fn path_management() -> mptcplab_net::Result<PathManagement> {
     let manager = PathManager::new(&Namespace::current()?)?;
     let limits = manager.limits()?;
-    // Whether there are some is known without them.
-    let of_ipv6 = ipv6::endpoints().unwrap_or_default();
-    let unread = manager.ipv6_endpoints()?.saturating_sub(of_ipv6.len());
-    let mut endpoints: Vec<Endpoint> = manager.endpoints()?.iter().map(endpoint).collect();
-    endpoints.extend(of_ipv6.iter().map(endpoint_of_ipv6));
-    endpoints.sort_by_key(|endpoint| endpoint.id);
     Ok(PathManagement {
         subflows: limits.subflows,
         add_addr_accepted: limits.add_addr_accepted,
-        endpoints,
-        ipv6_endpoints: unread,
+        endpoints: manager.endpoints()?.iter().map(endpoint).collect(),
     })
 }
 
 fn endpoint(found: &mptcp::Endpoint) -> Endpoint {
-    let flags = [found.signal, found.subflow, found.backup, found.fullmesh];
+    let flags = [
+        ("signal", found.signal),
+        ("subflow", found.subflow),
+        ("backup", found.backup),
+        ("fullmesh", found.fullmesh),
+    ];
     Endpoint {
-        address: found.ip.into(),
+        address: found.ip,
         id: found.id.unwrap_or(0),
-        flags: named(flags),
+        flags: flags
+            .into_iter()
+            .filter_map(|(name, set)| set.then_some(name))
+            .collect(),
         device: found.ifindex.map(device),
     }
-}
-
-fn endpoint_of_ipv6(found: &ipv6::Endpoint) -> Endpoint {
-    Endpoint {
-        address: found.address.into(),
-        id: found.id,
-        flags: named([0, 1, 2, 3].map(|bit| found.flags >> bit & 1 == 1)),
-        device: found.ifindex.map(device),
-    }
-}
-
-/// The names of the flags that are set, in the order of their bits.
-fn named(flags: [bool; 4]) -> Vec<&'static str> {
-    ["signal", "subflow", "backup", "fullmesh"]
-        .into_iter()
-        .zip(flags)
-        .filter_map(|(name, set)| set.then_some(name))
-        .collect()
 }
 
 fn device(index: u32) -> String {

@@ -10,7 +10,6 @@ mod error;
 pub mod escape;
 mod facts;
 mod finding;
-mod ipv6;
 mod live;
 pub mod output;
 mod probe;

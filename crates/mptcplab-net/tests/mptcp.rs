@@ -4,7 +4,7 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -468,9 +468,21 @@ fn endpoints_are_listed_as_they_were_added_and_those_with_ports_are_refused() {
         ifindex: Some(hosts.server_devices[1]),
         ..Endpoint::new(PLANS[2].remote)
     };
+    let of_ipv6 = Endpoint {
+        id: Some(7),
+        subflow: true,
+        backup: true,
+        ..Endpoint::new(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1))
+    };
     manager.endpoint_add(&second).unwrap();
     manager.endpoint_add(&first).unwrap();
     assert_eq!(manager.endpoints().unwrap(), [first, second]);
+    // A kernel without IPv6 refuses it.
+    if std::path::Path::new("/proc/net/if_inet6").exists() {
+        manager.endpoint_add(&of_ipv6).unwrap();
+        assert_eq!(manager.endpoints().unwrap(), [first, of_ipv6, second]);
+        manager.endpoint_remove(7).unwrap();
+    }
     let error = manager
         .endpoint_add(&Endpoint {
             port: Some(5001),

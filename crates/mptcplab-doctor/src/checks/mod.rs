@@ -82,7 +82,6 @@ mod tests {
                     flags: vec!["subflow", "backup"],
                     device: Some("wlan0".into()),
                 }],
-                ipv6_endpoints: 0,
             }),
             loaded: Some(vec![Loaded {
                 name: "lab_olia".into(),

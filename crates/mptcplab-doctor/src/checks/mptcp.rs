@@ -16,7 +16,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     match &facts.paths {
         Some(paths) => lines.extend([
             limits(paths.subflows, paths.add_addr_accepted),
-            endpoints(&paths.endpoints, paths.ipv6_endpoints),
+            endpoints(&paths.endpoints),
         ]),
         None => lines.push(
             Finding::ok(AREA, "limits", "unknown", "the path manager did not answer")
@@ -94,20 +94,7 @@ fn limits(subflows: u32, accepted: u32) -> Finding {
     ))
 }
 
-fn endpoints(endpoints: &[Endpoint], of_ipv6: usize) -> Finding {
-    let not_looked_at = match of_ipv6 {
-        0 => String::new(),
-        1 => "1 endpoint with an IPv6 address, which the doctor does not look at".to_owned(),
-        many => format!("{many} endpoints with IPv6 addresses, which the doctor does not look at"),
-    };
-    if endpoints.is_empty() && of_ipv6 > 0 {
-        return Finding::ok(
-            AREA,
-            "endpoints",
-            not_looked_at,
-            "`ip mptcp endpoint` lists them",
-        );
-    }
+fn endpoints(endpoints: &[Endpoint]) -> Finding {
     if endpoints.is_empty() {
         return Finding::ok(
             AREA,
@@ -131,14 +118,9 @@ fn endpoints(endpoints: &[Endpoint], of_ipv6: usize) -> Finding {
         "endpoints",
         listed.join("; "),
         format!(
-            "{opens} {} subflows, {announces} {} announced to peers{}{not_looked_at}",
+            "{opens} {} subflows, {announces} {} announced to peers",
             if opens == 1 { "opens" } else { "open" },
             if announces == 1 { "is" } else { "are" },
-            if of_ipv6 > 0 {
-                "; there are further "
-            } else {
-                ""
-            },
         ),
     )
 }
@@ -184,22 +166,10 @@ mod tests {
             line(&check(&healthy()), "endpoints").found,
             "192.0.2.7 id 5 dev wlan0 subflow backup"
         );
-    }
-
-    #[test]
-    fn endpoints_of_ipv6_are_not_passed_over_in_silence() {
         assert_eq!(
             line(&check(&healthy()), "endpoints").meaning,
             "1 opens subflows, 0 are announced to peers"
         );
-        let mut both = healthy();
-        both.paths.as_mut().unwrap().ipv6_endpoints = 2;
-        let found = check(&both);
-        assert!(line(&found, "endpoints").meaning.ends_with(
-            "there are further 2 endpoints with IPv6 addresses, which the doctor does not look at"
-        ));
-        both.paths.as_mut().unwrap().endpoints.clear();
-        assert_eq!(line(&check(&both), "endpoints").status, Status::Ok);
     }
 
     #[test]

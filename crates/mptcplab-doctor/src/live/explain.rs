@@ -359,13 +359,6 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
     if host.paths.subflows == 0 {
         return line("the limit of subflows beyond the first is 0".into()).missing(RAISE);
     }
-    if host.paths.ipv6_endpoints > 0 && connection.remote.is_ipv6() {
-        return line(
-            "not examined: this host has endpoints with IPv6 addresses, which could not be read; `ip mptcp endpoint` lists them"
-                .into(),
-        )
-        .warn_without_remedy();
-    }
     let others = spare_addresses(connection, host);
     if !others.is_empty() {
         let commands: Vec<String> = others
@@ -511,7 +504,6 @@ mod tests {
                     flags: vec!["subflow"],
                     device: Some("wlan0".into()),
                 }],
-                ipv6_endpoints: 0,
             },
             ..Host::default()
         }
@@ -747,20 +739,6 @@ mod tests {
             absence(&one, &none).remedy.as_deref(),
             Some("ip mptcp endpoint add 2001:db8:2::1 dev wlan0 subflow")
         );
-    }
-
-    #[test]
-    fn endpoints_of_ipv6_that_cannot_be_read_are_not_denied() {
-        let (one, mut host) = over_ipv6();
-        host.paths.endpoints.clear();
-        host.paths.ipv6_endpoints = 1;
-        let lines = explain(&one, &host);
-        let found = lines.iter().find(|line| line.name == "absent").unwrap();
-        assert_eq!(
-            (found.status, found.remedy.as_deref()),
-            (Status::Warn, None)
-        );
-        assert!(found.meaning.starts_with("not examined"), "{found:?}");
     }
 
     #[test]

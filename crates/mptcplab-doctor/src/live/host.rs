@@ -2,7 +2,6 @@
 
 use super::counters::Counters;
 use crate::facts::{Endpoint, PathManagement};
-use crate::ipv6;
 use mptcplab_net::Namespace;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -75,13 +74,12 @@ pub(super) fn route(namespace: &Namespace, endpoint: &Endpoint, peer: IpAddr) ->
         .map(|name| if_nametoindex(name.as_str()))
         .transpose()
         .map_err(|errno| errno as i32)?;
-    match (endpoint.address, peer) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => namespace
-            .lookup_route(source, destination, device)
-            .map_err(|error| error.errno().unwrap_or(0)),
-        (IpAddr::V6(source), IpAddr::V6(destination)) => ipv6::route(source, destination, device),
-        _ => Ok(()),
+    if endpoint.address.is_ipv4() != peer.is_ipv4() {
+        return Ok(());
     }
+    namespace
+        .lookup_route(endpoint.address, peer, device)
+        .map_err(|error| error.errno().unwrap_or(0))
 }
 
 #[cfg(test)]

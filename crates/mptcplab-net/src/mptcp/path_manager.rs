@@ -5,7 +5,7 @@
 //! 0.0.0.0, and must accept the subflow: the kernel's path manager does within its limits, the user-space one while a process
 //! listens to its events. Source: generic netlink family `mptcp_pm`, Documentation/netlink/specs/mptcp_pm.yaml of the kernel.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::{Mutex, PoisonError};
 
 use netlink_packet_core::{DefaultNla, NLM_F_DUMP};
@@ -42,6 +42,7 @@ const ATTR_ADDR_REMOTE: u16 = 6;
 const ADDR_FAMILY: u16 = 1;
 const ADDR_ID: u16 = 2;
 const ADDR_ADDR4: u16 = 3;
+const ADDR_ADDR6: u16 = 4;
 const ADDR_PORT: u16 = 5;
 const ADDR_FLAGS: u16 = 6;
 const ADDR_IF_IDX: u16 = 7;
@@ -89,7 +90,7 @@ pub struct LocalAddress {
 /// An address that the kernel's own path manager uses or announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    pub ip: Ipv4Addr,
+    pub ip: IpAddr,
     /// Its id; `None` lets the kernel choose.
     pub id: Option<u8>,
     /// The device that its subflows are bound to.
@@ -181,11 +182,8 @@ impl PathManager {
         local: LocalAddress,
         remote: SocketAddrV4,
     ) -> Result<()> {
-        let mut from = vec![
-            family_attribute(),
-            DefaultNla::new(ADDR_ID, vec![local.id]),
-            ip(local.ip),
-        ];
+        let mut from = ip(local.ip.into());
+        from.push(DefaultNla::new(ADDR_ID, vec![local.id]));
         if local.backup {
             from.push(number(ADDR_FLAGS, FLAG_BACKUP));
         }
@@ -274,11 +272,8 @@ impl PathManager {
                 expected,
             ));
         }
-        let mut attributes = vec![
-            family_attribute(),
-            ip(endpoint.ip),
-            number(ADDR_FLAGS, endpoint.flags()),
-        ];
+        let mut attributes = ip(endpoint.ip);
+        attributes.push(number(ADDR_FLAGS, endpoint.flags()));
         attributes.extend(endpoint.id.map(|id| DefaultNla::new(ADDR_ID, vec![id])));
         attributes.extend(endpoint.ifindex.map(|ifindex| number(ADDR_IF_IDX, ifindex)));
         let what = format!("add the MPTCP endpoint {}", endpoint.ip);
@@ -313,21 +308,8 @@ impl PathManager {
         Ok(())
     }
 
-    /// All IPv4 endpoints, in the order of their ids.
+    /// All endpoints, in the order of their ids.
     pub fn endpoints(&self) -> Result<Vec<Endpoint>> {
-        let mut endpoints: Vec<Endpoint> = self.all_endpoints()?.into_iter().flatten().collect();
-        endpoints.sort_by_key(|endpoint| endpoint.id);
-        Ok(endpoints)
-    }
-
-    /// How many endpoints have an IPv6 address, which [`Endpoint`] cannot have.
-    pub fn ipv6_endpoints(&self) -> Result<usize> {
-        let all = self.all_endpoints()?;
-        Ok(all.iter().filter(|endpoint| endpoint.is_none()).count())
-    }
-
-    /// The endpoints of each family; `None` for one that is not of IPv4.
-    fn all_endpoints(&self) -> Result<Vec<Option<Endpoint>>> {
         let what = "list MPTCP's endpoints";
         let answers = self.request(what, GET_ADDR, &[], NLM_F_DUMP)?;
         let mut endpoints = Vec::new();
@@ -337,6 +319,7 @@ impl PathManager {
                 endpoints.push(Endpoint::decode(what, bytes)?);
             }
         }
+        endpoints.sort_by_key(|endpoint| endpoint.id);
         Ok(endpoints)
     }
 
@@ -375,9 +358,9 @@ impl PathManager {
 impl Endpoint {
     /// An endpoint with nothing set.
     #[must_use]
-    pub fn new(ip: Ipv4Addr) -> Self {
+    pub fn new(ip: impl Into<IpAddr>) -> Self {
         Self {
-            ip,
+            ip: ip.into(),
             id: None,
             ifindex: None,
             signal: false,
@@ -400,21 +383,20 @@ impl Endpoint {
         .sum()
     }
 
-    /// Decodes an IPv4 endpoint; `None` for another family.
-    fn decode(what: &str, bytes: &[u8]) -> Result<Option<Self>> {
+    fn decode(what: &str, bytes: &[u8]) -> Result<Self> {
         let found = attributes(what, bytes)?;
-        let Some(ip) = found
-            .get(&ADDR_ADDR4)
-            .and_then(|bytes| <[u8; 4]>::try_from(*bytes).ok())
-        else {
-            return Ok(None);
-        };
+        let v4 = || <[u8; 4]>::try_from(*found.get(&ADDR_ADDR4)?).ok();
+        let v6 = || <[u8; 16]>::try_from(*found.get(&ADDR_ADDR6)?).ok();
+        let ip = v4()
+            .map(IpAddr::from)
+            .or_else(|| v6().map(IpAddr::from))
+            .ok_or_else(|| NetError::malformed(what, "an endpoint without an address"))?;
         let flags = found
             .get(&ADDR_FLAGS)
             .and_then(|bytes| u32_at(bytes, 0))
             .unwrap_or(0);
-        Ok(Some(Self {
-            ip: Ipv4Addr::from(ip),
+        Ok(Self {
+            ip,
             id: found.get(&ADDR_ID).and_then(|bytes| bytes.first().copied()),
             ifindex: found
                 .get(&ADDR_IF_IDX)
@@ -428,7 +410,7 @@ impl Endpoint {
                 .get(&ADDR_PORT)
                 .and_then(|bytes| u16_at(bytes, 0))
                 .filter(|&port| port != 0),
-        }))
+        })
     }
 }
 
@@ -451,18 +433,25 @@ fn number(kind: u16, value: u32) -> DefaultNla {
     DefaultNla::new(kind, value.to_ne_bytes().to_vec())
 }
 
-fn family_attribute() -> DefaultNla {
-    DefaultNla::new(ADDR_FAMILY, (libc::AF_INET as u16).to_ne_bytes().to_vec())
-}
-
-fn ip(ip: Ipv4Addr) -> DefaultNla {
-    DefaultNla::new(ADDR_ADDR4, ip.octets().to_vec())
+/// An address with its family.
+fn ip(ip: IpAddr) -> Vec<DefaultNla> {
+    let (family, kind, octets) = match ip {
+        IpAddr::V4(ip) => (libc::AF_INET, ADDR_ADDR4, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (libc::AF_INET6, ADDR_ADDR6, ip.octets().to_vec()),
+    };
+    let family = (family as u16).to_ne_bytes().to_vec();
+    vec![
+        DefaultNla::new(ADDR_FAMILY, family),
+        DefaultNla::new(kind, octets),
+    ]
 }
 
 /// The port is in the host's byte order, unlike everywhere else.
 fn address(address: SocketAddrV4) -> Vec<DefaultNla> {
     let port = DefaultNla::new(ADDR_PORT, address.port().to_ne_bytes().to_vec());
-    vec![family_attribute(), ip(*address.ip()), port]
+    let mut attributes = ip((*address.ip()).into());
+    attributes.push(port);
+    attributes
 }
 
 fn socket(kind: u16, at: SocketAddrV4) -> DefaultNla {
