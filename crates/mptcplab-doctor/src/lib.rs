@@ -10,6 +10,7 @@ mod error;
 pub mod escape;
 mod facts;
 mod finding;
+mod limits;
 mod live;
 pub mod output;
 mod probe;

@@ -2,11 +2,11 @@
 
 use super::super::facts::{Endpoint, Facts};
 use super::super::finding::Finding;
+use crate::limits;
 
 const AREA: &str = "MPTCP on this host";
 /// The kernel's own limit of subflows beyond the first.
 const MAX_SUBFLOWS: u32 = 8;
-const RAISE: &str = "ip mptcp limits set subflows 8 add_addr_accepted 8";
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     if facts.sysctl("net.mptcp.enabled").is_none() {
@@ -15,7 +15,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut lines = vec![path_manager(facts), scheduler(facts)];
     match &facts.paths {
         Some(paths) => lines.extend([
-            limits(paths.subflows, paths.add_addr_accepted),
+            limits_of(paths.subflows, paths.add_addr_accepted),
             endpoints(&paths.endpoints),
         ]),
         None => lines.push(
@@ -77,11 +77,11 @@ fn scheduler(facts: &Facts) -> Finding {
     Finding::ok(AREA, "scheduler", format!("{used}{also}"), meaning)
 }
 
-fn limits(subflows: u32, accepted: u32) -> Finding {
+fn limits_of(subflows: u32, accepted: u32) -> Finding {
     let found = format!("subflows {subflows}, add_addr_accepted {accepted}");
     let line = |meaning: String| Finding::ok(AREA, "limits", found.clone(), meaning);
     if subflows == 0 {
-        return line("connections get no second subflow".into()).warn(RAISE);
+        return line("connections get no second subflow".into()).warn(limits::raise());
     }
     let peers = if accepted == 0 {
         "addresses that a peer announces are not used"
@@ -181,7 +181,7 @@ mod tests {
                 ..PathManagement::default()
             });
         }));
-        assert_eq!(line(&found, "limits").remedy.as_deref(), Some(RAISE));
+        assert_eq!(line(&found, "limits").remedy, Some(limits::raise()));
         assert_eq!(line(&found, "endpoints").status, Status::Warn);
         let many = check(&healthy_except(|facts| {
             facts.paths.as_mut().unwrap().subflows = 20

@@ -7,10 +7,9 @@ use crate::checks::couples;
 use crate::command;
 use crate::facts::Endpoint;
 use crate::finding::Finding;
+use crate::limits;
 use mptcplab_cc::MAX_SUBFLOWS;
 use std::net::IpAddr;
-
-const RAISE: &str = "ip mptcp limits set subflows 8 add_addr_accepted 8    # on both hosts; applies to new connections";
 
 /// The findings about one connection.
 pub(super) fn explain(connection: &Connection, host: &Host) -> Vec<Finding> {
@@ -148,10 +147,7 @@ fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding>
              even at a shared bottleneck",
             connection.subflows.len()
         ))
-        .warn(format!(
-            "ip mptcp limits set subflows {}    # beyond the first, on both hosts; applies to new connections",
-            MAX_SUBFLOWS - 1
-        )),
+        .warn(limits::lower_on_both()),
         [name] if couples(name) && host.uncoupled.contains_key(*name) => line(&format!(
             "coupled, except for subflows that found no place in the table: {} of all connections since it was loaded, \
              of which this connection may have some",
@@ -268,14 +264,19 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
     );
     // First, because nothing else helps where the limit is reached, and the kernel has not even tried the rest.
     if is_full(connection, host) {
-        return line(format!(
-            "the limit of {} beyond the first is reached",
-            match host.paths.subflows {
-                1 => "1 subflow".to_owned(),
-                many => format!("{many} subflows"),
-            }
-        ))
-        .missing(RAISE);
+        let limit = match host.paths.subflows {
+            1 => "1 subflow".to_owned(),
+            many => format!("{many} subflows"),
+        };
+        let reached = format!("the limit of {limit} beyond the first is reached");
+        return if host.paths.subflows < limits::COUPLED {
+            line(reached).missing(limits::raise_on_both())
+        } else {
+            line(format!(
+                "{reached}, and an algorithm couples no more than {} of them",
+                limits::COUPLED
+            ))
+        };
     }
     let Some(address) = host.addresses.iter().find(|a| a.ip == endpoint.address) else {
         return line("no device of this host has that address".into()).missing(format!(
@@ -357,7 +358,8 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
     let line =
         |meaning: String| Finding::ok(area.to_owned(), "absent", "a second subflow", meaning);
     if host.paths.subflows == 0 {
-        return line("the limit of subflows beyond the first is 0".into()).missing(RAISE);
+        return line("the limit of subflows beyond the first is 0".into())
+            .missing(limits::raise_on_both());
     }
     let others = spare_addresses(connection, host);
     if !others.is_empty() {
@@ -373,7 +375,7 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
         return line(
             "peers have announced addresses, but the limit of accepted addresses (add_addr_accepted) is 0".into(),
         )
-        .missing(RAISE);
+        .missing(limits::raise_on_both());
     }
     line(format!(
         "this host has only one address, and {}",
@@ -399,17 +401,19 @@ fn on_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding
     if host.paths.subflows == 0 {
         return Some(
             line("this host's limit of subflows beyond the first is 0, so it refuses joins".into())
-                .missing(RAISE),
+                .missing(limits::raise_on_both()),
         );
     }
     let rejected = host.counters.get("MPJoinRejected");
     if rejected > 0 {
-        return Some(
-            line(format!(
-                "this host has rejected joins (MPJoinRejected = {rejected})"
-            ))
-            .missing(RAISE),
-        );
+        let found = line(format!(
+            "this host has rejected joins (MPJoinRejected = {rejected})"
+        ));
+        return Some(if host.paths.subflows < limits::COUPLED {
+            found.missing(limits::raise_on_both())
+        } else {
+            found.warn_without_remedy()
+        });
     }
     let announced = host
         .paths
@@ -615,7 +619,24 @@ mod tests {
             ([10, 0, 2, 1].into(), [10, 0, 1, 2].into()),
             libc::ENETUNREACH,
         );
-        assert_eq!(absence(&one(), &full).remedy.as_deref(), Some(RAISE));
+        assert_eq!(absence(&one(), &full).remedy, Some(limits::raise_on_both()));
+    }
+
+    /// The remedy was a limit of 8, although this connection had reached it, or could have had it only uncoupled.
+    #[test]
+    fn a_limit_that_is_as_high_as_it_should_be_is_not_raised() {
+        let with = |extra: u8| {
+            let local = |n: u8| format!("10.0.{}.1:{}", n + 100, 40_000 + u16::from(n));
+            client((0..=extra).map(|n| subflow(&local(n), (n, 0))).collect())
+        };
+        for (limit, remedy) in [(6, Some(limits::raise_on_both())), (7, None), (8, None)] {
+            let mut full = host();
+            full.paths.subflows = limit.into();
+            let lines = explain(&with(limit), &full);
+            let found = lines.iter().find(|line| line.name == "absent").unwrap();
+            assert!(found.meaning.contains("is reached"), "{found:?}");
+            assert_eq!(found.remedy, remedy, "{limit}");
+        }
     }
 
     #[test]
