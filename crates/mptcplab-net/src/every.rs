@@ -1,7 +1,10 @@
 //! Every network namespace of the machine that a process or a thread is in, that is mounted somewhere, or that a process
 //! holds by a descriptor.
 //!
-//! Namespaces that exist only because a socket or a device of theirs does are not found.
+//! Namespaces that exist only because a socket or a device of theirs does are not found, because the kernel lists them
+//! nowhere: RTM_GETNSID names those alone that have a number in the present namespace, and a number opens none. From a
+//! socket of another process one can be opened (SIOCGSKNS), but taking that socket (`pidfd_getfd` in kernel/pid.c) gives
+//! it the network classes of this process (`__receive_sock` in net/core/sock.c), and nothing may be changed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
