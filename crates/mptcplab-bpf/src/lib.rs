@@ -9,11 +9,13 @@ pub mod loader;
 pub mod record;
 pub mod registered;
 pub mod runtime;
+mod setting;
 pub mod system;
 pub mod tracer;
 
 pub use error::LoadError;
 pub use loader::{Loaded, Options, ProgramInfo, load};
+pub use setting::Setting;
 
 /// The object of `bpf/<name>.bpf.c`.
 ///

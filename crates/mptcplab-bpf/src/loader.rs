@@ -2,8 +2,9 @@
 
 use crate::error::LoadError;
 use crate::record::Recorder;
+use crate::setting::{CONFIG, Setting, content, table_entries};
 use crate::{libbpf, runtime, system};
-use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject};
+use libbpf_rs::{Link, MapCore, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject};
 use mptcplab_cc::Algorithm;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -83,16 +84,8 @@ fn objects() -> &'static [(&'static str, &'static [u8], &'static [u8])] {
 /// kernel. After an error nothing is left in the kernel.
 pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, LoadError> {
     check_name(&options.kernel_name)?;
-    let params = algorithm.raw_params(&options.params)?;
+    let setting = Setting::of(algorithm, options)?;
     system::check()?;
-    let config = Config {
-        params,
-        growth_per_ack: u32::from(options.growth_per_ack),
-        connection_mask: table_entries(options.connections) - 1,
-        hz: system::hz(),
-        pacing: u32::from(options.pacing),
-        object: digest(object_of(algorithm, options.record)),
-    };
     let what = format!("{} as {}", algorithm.name(), options.kernel_name);
     if is_registered(&options.kernel_name) {
         return Err(LoadError::NameTaken {
@@ -102,7 +95,7 @@ pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, 
     let mut object = libbpf::with_log(&what, || {
         let mut open =
             ObjectBuilder::default().open_memory(object_of(algorithm, options.record))?;
-        prepare(&mut open, algorithm, options, &config)?;
+        prepare(&mut open, algorithm, options, &setting)?;
         open.load()
     })?;
     let link = libbpf::with_log(&what, || {
@@ -197,8 +190,7 @@ impl Loaded {
             .object
             .maps()
             .find(|map| map.name().to_string_lossy().ends_with(section));
-        let value = bss.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
-        value
+        bss.and_then(|map| content(&map))
             .and_then(|bytes| {
                 Some(u64::from_ne_bytes(
                     bytes.get(8 * index..8 * index + 8)?.try_into().ok()?,
@@ -249,66 +241,15 @@ fn program_info(program: &libbpf_rs::Program<'_>) -> Option<ProgramInfo> {
     })
 }
 
-/// End of the name of the map with the [`Config`].
-pub(crate) const CONFIG: &str = ".rodata.config";
-
-/// `struct cc_config` of algorithms/cc_bpf.h.
-pub(crate) struct Config {
-    pub(crate) params: [u32; mptcplab_cc::MAX_PARAMS],
-    pub(crate) growth_per_ack: u32,
-    pub(crate) connection_mask: u32,
-    hz: u32,
-    pacing: u32,
-    pub(crate) object: [u32; 2],
-}
-
-impl Config {
-    fn bytes(&self) -> Vec<u8> {
-        let rest = [
-            self.growth_per_ack,
-            self.connection_mask,
-            self.hz,
-            self.pacing,
-        ];
-        let words = self.params.iter().chain(&rest).chain(&self.object);
-        words.flat_map(|word| word.to_ne_bytes()).collect()
-    }
-
-    /// The inverse of [`Self::bytes`]; the kernel may have rounded the length up.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut words = bytes
-            .chunks_exact(4)
-            .filter_map(|word| Some(u32::from_ne_bytes(word.try_into().ok()?)));
-        let mut params = [0; mptcplab_cc::MAX_PARAMS];
-        for param in &mut params {
-            *param = words.next()?;
-        }
-        Some(Self {
-            params,
-            growth_per_ack: words.next()?,
-            connection_mask: words.next()?,
-            hz: words.next()?,
-            pacing: words.next()?,
-            object: [words.next()?, words.next()?],
-        })
-    }
-}
-
-/// Number of entries of the table: a power of two, so that a mask yields an index, and at most half full, because
-/// bpf/glue.c tries only some entries for a connection and would find none free in a fuller table.
-pub(crate) fn table_entries(connections: u32) -> u32 {
-    (2 * connections.clamp(1, MAX_CONNECTIONS)).next_power_of_two()
-}
-
 /// What a connection takes at least, as a table is at most half full. It takes less than twice as much.
 pub const MIN_BYTES_PER_CONNECTION: u64 = 2 * ENTRY_BYTES;
 /// `struct cc_entry` of algorithms/cc_bpf.h.
 const ENTRY_BYTES: u64 = 600;
 
 /// The largest [`Options::connections`] that counts.
-const MAX_CONNECTIONS: u32 = 1 << 20;
+pub(crate) const MAX_CONNECTIONS: u32 = 1 << 20;
 
-fn object_of(algorithm: &Algorithm, record: bool) -> &'static [u8] {
+pub(crate) fn object_of(algorithm: &Algorithm, record: bool) -> &'static [u8] {
     if let (false, Some(object)) = (record, runtime::object(algorithm.name())) {
         return object;
     }
@@ -319,19 +260,6 @@ fn object_of(algorithm: &Algorithm, record: bool) -> &'static [u8] {
     let (_, plain, recording) =
         found.unwrap_or_else(|| panic!("no object of {}", algorithm.name()));
     if record { recording } else { plain }
-}
-
-/// Of the object that [`load`] loads for the algorithm.
-pub(crate) fn object_digest(algorithm: &Algorithm) -> [u32; 2] {
-    digest(object_of(algorithm, false))
-}
-
-/// FNV-1a, 64 bits: tells versions of a program apart, and need not withstand anybody.
-fn digest(bytes: &[u8]) -> [u32; 2] {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    [hash as u32, (hash >> 32) as u32]
 }
 
 fn check_name(name: &str) -> Result<(), LoadError> {
@@ -356,7 +284,7 @@ fn prepare(
     open: &mut OpenObject,
     algorithm: &Algorithm,
     options: &Options,
-    config: &Config,
+    setting: &Setting,
 ) -> libbpf_rs::Result<()> {
     let entries = table_entries(options.connections);
     for mut map in open.maps_mut() {
@@ -365,7 +293,7 @@ fn prepare(
             "cc_ops" => set_operations(&mut map, algorithm, &options.kernel_name)?,
             "cc_entries" => map.set_max_entries(entries)?,
             "cc_calls" => map.set_max_entries(entries * mptcplab_cc::MAX_SUBFLOWS as u32)?,
-            name if name.ends_with(CONFIG) => map.set_initial_value(&config.bytes())?,
+            name if name.ends_with(CONFIG) => map.set_initial_value(&setting.bytes())?,
             _ => {}
         }
     }
@@ -491,17 +419,5 @@ mod tests {
             let least = MIN_BYTES_PER_CONNECTION * u64::from(connections);
             assert!((least..2 * least).contains(&table_bytes(connections)));
         }
-    }
-
-    #[test]
-    fn programs_that_differ_in_one_byte_have_other_digests() {
-        // The test vectors of FNV-1a: 64 bits of "" and of "a".
-        assert_eq!(digest(b""), [0x8422_2325, 0xcbf2_9ce4]);
-        assert_eq!(digest(b"a"), [0x8601_ec8c, 0xaf63_dc4c]);
-        let digests: std::collections::BTreeSet<_> = mptcplab_cc::algorithms()
-            .iter()
-            .flat_map(|algorithm| [false, true].map(|record| digest(object_of(algorithm, record))))
-            .collect();
-        assert_eq!(digests.len(), 2 * mptcplab_cc::algorithms().len());
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::error::LoadError;
 use crate::libbpf;
-use crate::loader::{CONFIG, Config, Loaded, Options, is_registered, object_digest, table_entries};
+use crate::loader::{Loaded, is_registered};
+use crate::setting::{CONFIG, Setting, content};
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 use libbpf_rs::query::{
     LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions,
 };
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{Link, MapCore, MapHandle, MapType};
 use std::collections::HashMap;
 use std::fs;
 use std::os::fd::AsFd;
@@ -50,49 +51,6 @@ pub struct Registered {
     map: u32,
 }
 
-/// The configuration with which an algorithm was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// Raw values in the order of the algorithm's parameters, zeros after the last one.
-    pub params: [u32; mptcplab_cc::MAX_PARAMS],
-    /// Congestion avoidance counts ACKs instead of acknowledged packets.
-    pub growth_per_ack: bool,
-    /// Entries of the table.
-    entries: u32,
-    /// Digest of the object.
-    object: [u32; 2],
-}
-
-impl Setting {
-    /// Whether loading the algorithm with these options gives the same program with the same setting.
-    pub fn is_of(&self, algorithm: &mptcplab_cc::Algorithm, options: &Options) -> bool {
-        self.has_program_of(algorithm)
-            && algorithm.raw_params(&options.params).is_ok_and(|params| {
-                (self.params, self.growth_per_ack, self.entries)
-                    == (
-                        params,
-                        options.growth_per_ack,
-                        table_entries(options.connections),
-                    )
-            })
-    }
-
-    /// Whether it is the program of this algorithm, and not that of another version of its file.
-    pub fn has_program_of(&self, algorithm: &mptcplab_cc::Algorithm) -> bool {
-        self.object == object_digest(algorithm)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let config = Config::from_bytes(bytes)?;
-        Some(Self {
-            params: config.params,
-            growth_per_ack: config.growth_per_ack != 0,
-            entries: config.connection_mask + 1,
-            object: config.object,
-        })
-    }
-}
-
 /// What a file below [`PIN_FOLDER`] does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pin {
@@ -115,8 +73,7 @@ pub fn pin_of(name: &str) -> Option<Pin> {
 
 fn pinned_setting(name: &str) -> Option<Setting> {
     let map = MapHandle::from_pinned_path(Path::new(SETTING_FOLDER).join(name)).ok()?;
-    let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-    Setting::from_bytes(&bytes)
+    Setting::from_bytes(&content(&map)?)
 }
 
 /// The names of the pins that do nothing.
@@ -186,10 +143,7 @@ pub fn registered() -> Result<Vec<Registered>, LoadError> {
             })
             .filter_map(|map| {
                 // The map may have been removed in the meantime.
-                let value = MapHandle::from_map_id(map.id)
-                    .ok()?
-                    .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-                    .ok()??;
+                let value = content(&MapHandle::from_map_id(map.id).ok()?)?;
                 let state = u32_at(&value, offsets.state)?;
                 let link = links.get(&map.id);
                 let in_use = state == STATE_IN_USE || (state == STATE_READY && link.is_some());
@@ -361,7 +315,7 @@ fn section(maps: &[u32], name: &str) -> Option<Vec<u8>> {
         .iter()
         .filter_map(|&id| MapHandle::from_map_id(id).ok())
         .find(|map| map.name().to_string_lossy().ends_with(name))?;
-    map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?
+    content(&map)
 }
 
 /// Maps of each eBPF program.

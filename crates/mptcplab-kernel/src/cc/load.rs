@@ -6,9 +6,9 @@ use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::loader::is_registered;
 use mptcplab_bpf::registered::{
-    self, PIN_FOLDER, Pin, SETTING_FOLDER, Setting, pin_of, registered, remove_pin,
+    self, PIN_FOLDER, Pin, SETTING_FOLDER, pin_of, registered, remove_pin,
 };
-use mptcplab_bpf::{Loaded, load, system};
+use mptcplab_bpf::{Loaded, Setting, load, system};
 use mptcplab_doctor::defaults::{self, Defaults};
 use mptcplab_doctor::{command, errln, outln, trust};
 use nix::sys::signal::{SigSet, Signal};
