@@ -28,13 +28,18 @@ pub(crate) fn with_log<T>(
     what: &str,
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<T, LoadError> {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        set_print(Some((PrintLevel::Warn, append)));
-    });
+    keep_log();
     system::check()?;
     LOG.lock().unwrap_or_else(PoisonError::into_inner).clear();
     work().map_err(|error| explain(what, &error))
+}
+
+/// Keeps what libbpf says from here on, which it would write to stderr.
+pub(crate) fn keep_log() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        set_print(Some((PrintLevel::Warn, append)));
+    });
 }
 
 fn explain(what: &str, error: &Error) -> LoadError {

@@ -62,6 +62,8 @@ pub enum Pin {
 
 /// The pin under a kernel-visible name. This needs no more privileges than loading.
 pub fn pin_of(name: &str) -> Option<Pin> {
+    // It complains about a file that is not there.
+    libbpf::keep_log();
     let link = Link::open(Path::new(PIN_FOLDER).join(name)).ok()?;
     let info = libbpf_rs::query::LinkInfo::from_fd(link.as_fd()).ok()?;
     match info.info {
