@@ -54,7 +54,10 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         chosen
     };
     // Check all before the first one is unloaded.
-    let defaults = defaults()?;
+    let defaults = match chosen.as_slice() {
+        [] => Defaults::default(),
+        _ => defaults()?,
+    };
     for one in &chosen {
         removable(one, &defaults)?;
     }
