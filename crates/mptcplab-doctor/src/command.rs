@@ -6,7 +6,7 @@ use std::path::{self, Path};
 /// The command that starts the program for whoever has it without the Python package.
 const PROGRAM: &str = "mptcplab-kernel";
 /// The command of the package, which starts the program under this name.
-const PACKAGE: &str = "mptcplab";
+pub(crate) const PACKAGE: &str = "mptcplab";
 
 /// The command by which this process was started.
 pub fn name() -> &'static str {

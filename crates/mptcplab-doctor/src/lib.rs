@@ -31,8 +31,8 @@ use std::net::SocketAddr;
 
 /// Check what this machine can do, and what it lacks.
 ///
-/// The exit code is 0 if all engines run, 1 if something they need is missing (or, for a connection, if it lacks a subflow or
-/// fell back to TCP), and 2 on an error.
+/// The exit code is 0 if the kernel engine and `cc` run, 1 if something that they need is missing (or, for a connection, if it
+/// lacks a subflow or fell back to TCP), and 2 on an error.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Print JSON instead of a table.
@@ -98,7 +98,8 @@ pub fn main(args: &Args) -> Result<u8, Error> {
 fn print(findings: &[Finding], report: Option<&LiveReport>) {
     let width = width();
     out!("{}", finding::table(findings, width));
-    outln!("\n{}", verdict(finding::worst(findings)));
+    let has_simulator = command::name() == command::PACKAGE;
+    outln!("\n{}", verdict(finding::worst(findings), has_simulator));
     if let Some(report) = report {
         out!("\n{}", finding::table(&report.findings, width));
     }
@@ -139,14 +140,34 @@ fn as_json(findings: &[Finding], report: Option<&LiveReport>) -> Value {
     found
 }
 
-fn verdict(worst: Status) -> &'static str {
+/// The program by itself has no simulator.
+fn verdict(worst: Status, has_simulator: bool) -> String {
+    let (both, simulator) = match has_simulator {
+        true => (
+            "The simulator and the kernel engine run",
+            "The simulator runs. ",
+        ),
+        false => ("The kernel engine runs", ""),
+    };
     match worst {
-        Status::Ok => "The simulator and the kernel engine run.",
-        Status::Warn => {
-            "The simulator and the kernel engine run; the warnings say what could be improved."
-        }
+        Status::Ok => format!("{both}."),
+        Status::Warn => format!("{both}; the warnings say what could be improved."),
         Status::Missing => {
-            "The simulator runs. The kernel engine does not run yet: see the lines marked missing."
+            format!("{simulator}The kernel engine does not run yet: see the lines marked missing.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The Debian package has the program alone, which said that the simulator runs.
+    #[test]
+    fn only_the_package_that_has_a_simulator_says_that_it_runs() {
+        for status in [Status::Ok, Status::Warn, Status::Missing] {
+            assert!(verdict(status, true).starts_with("The simulator "));
+            assert!(verdict(status, false).starts_with("The kernel engine "));
         }
     }
 }

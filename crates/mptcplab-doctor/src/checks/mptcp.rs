@@ -16,7 +16,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     match &facts.paths {
         Some(paths) => lines.extend([
             limits_of(paths.subflows, paths.add_addr_accepted),
-            endpoints(&paths.endpoints),
+            endpoints(&paths.endpoints, paths.add_addr_accepted),
         ]),
         None => lines.push(
             Finding::ok(AREA, "limits", "unknown", "the path manager did not answer")
@@ -94,13 +94,17 @@ fn limits_of(subflows: u32, accepted: u32) -> Finding {
     ))
 }
 
-fn endpoints(endpoints: &[Endpoint]) -> Finding {
+fn endpoints(endpoints: &[Endpoint], accepted: u32) -> Finding {
     if endpoints.is_empty() {
         return Finding::ok(
             AREA,
             "endpoints",
             "none",
-            "connections have only one subflow unless the peer announces addresses",
+            if accepted == 0 {
+                "connections that this host opens have only one subflow"
+            } else {
+                "connections that this host opens have only one subflow unless the peer announces addresses"
+            },
         )
         .warn("ip mptcp endpoint add ADDRESS dev DEVICE subflow    # for every further address");
     }
@@ -183,6 +187,16 @@ mod tests {
         }));
         assert_eq!(line(&found, "limits").remedy, Some(limits::raise()));
         assert_eq!(line(&found, "endpoints").status, Status::Warn);
+        assert!(
+            line(&found, "endpoints")
+                .meaning
+                .ends_with("unless the peer announces addresses")
+        );
+        // The line above said that such addresses are not used.
+        let deaf = check(&healthy_except(|facts| {
+            facts.paths = Some(PathManagement::default());
+        }));
+        assert!(line(&deaf, "endpoints").meaning.ends_with("one subflow"));
         let many = check(&healthy_except(|facts| {
             facts.paths.as_mut().unwrap().subflows = 20
         }));
