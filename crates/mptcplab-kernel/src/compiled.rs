@@ -32,18 +32,26 @@ const HINT: &str =
 const LOADS_FILES: bool = cfg!(not(target_feature = "crt-static"));
 
 /// The help of the names that `cc load` takes.
-pub(crate) fn names_help() -> &'static str {
+pub(crate) fn names_help() -> String {
     names_help_of(LOADS_FILES)
 }
 
-/// Whoever has the program without libraries does not have `mptcplab algorithms`.
-fn names_help_of(loads_files: bool) -> &'static str {
+fn names_help_of(loads_files: bool) -> String {
+    let known = known_names_help();
     if loads_files {
-        "Names of algorithms, as listed by `mptcplab algorithms`, or paths of C files, which are compiled: use only files \
-         that you trust"
+        format!("{known}; or paths of C files, which are compiled: use only files that you trust")
     } else {
-        "Names of algorithms, such as olia"
+        known
     }
+}
+
+/// The help of the names of algorithms. Whoever has the program without libraries does not have `mptcplab algorithms`.
+pub(crate) fn known_names_help() -> String {
+    let names: Vec<&str> = mptcplab_cc::algorithms()
+        .iter()
+        .map(Algorithm::name)
+        .collect();
+    format!("Names of algorithms: {}", names.join(", "))
 }
 
 /// Fails where the native half of a C file must not or cannot run in this process.
@@ -186,6 +194,13 @@ mod tests {
     fn only_a_program_that_loads_c_files_offers_them() {
         assert!(names_help_of(true).contains("C files"));
         assert!(!names_help_of(false).contains("C files"));
+        // The help of `cc persist` named a command that the packages do not have.
+        for help in [names_help_of(true), known_names_help()] {
+            assert!(
+                help.contains(", olia, ") && !help.contains("mptcplab algorithms"),
+                "{help}"
+            );
+        }
         assert_eq!(
             require_libraries().is_ok(),
             names_help().contains("C files")

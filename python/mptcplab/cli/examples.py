@@ -68,7 +68,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo mptcplab cc load ewtcp --param weight=fair --pin",
         "sudo mptcplab cc load ./mine.c",
     ),
-    "cc list": ("mptcplab cc list",),
+    "cc list": ("sudo mptcplab cc list",),
     "cc unload": ("sudo mptcplab cc unload --all",),
     "cc persist": ("sudo mptcplab cc persist olia", "mptcplab cc persist olia --print"),
 }

@@ -141,9 +141,9 @@ def load(
 
 @cc.command(name="list", epilog=epilog("cc list"), context_settings=_HELP)
 def list_loaded(as_json: options.Json = False) -> None:
-    """List the loaded algorithms and how many sockets use each.
+    """List the loaded algorithms, what holds each, and how many sockets use it; needs root.
 
-    Also says who loaded each of them, and how.
+    Also shows what congestion avoidance counts, and parameters that do not have their defaults.
     """
     _exec("list", None, as_json=as_json)
 
@@ -151,7 +151,9 @@ def list_loaded(as_json: options.Json = False) -> None:
 @cc.command(epilog=epilog("cc unload"), context_settings=_HELP)
 def unload(
     names: OptionalNames = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that mptcplab loaded.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that operators loaded, but not those of runs.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Unload algorithms from the kernel; needs root. Sockets that use one keep it until they close."""

@@ -15,13 +15,9 @@ use mptcplab_cc::Algorithm;
 /// Load, list and unload algorithms in this machine's kernel.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Load algorithms as `lab_<name>`.
     Load(load::Arguments),
-    /// List the loaded algorithms, what holds them, and how many sockets use them.
     List(list::Arguments),
-    /// Unload pinned algorithms.
     Unload(unload::Arguments),
-    /// Load algorithms at every boot, by a systemd unit.
     Persist(persist::Arguments),
 }
 
@@ -79,6 +75,26 @@ fn plural(count: u64, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(subcommand)]
+        _command: Command,
+    }
+
+    /// A summary in the list of commands took the place of the whole text, also in the help of each command.
+    #[test]
+    fn the_help_of_a_command_says_what_happens_to_sockets_that_use_an_algorithm() {
+        for command in ["load", "unload"] {
+            let help = Line::try_parse_from(["cc", command, "--help"]).unwrap_err();
+            let help = help.to_string();
+            assert!(
+                help.contains("Sockets that use one keep it until they"),
+                "{help}"
+            );
+        }
+    }
 
     #[test]
     fn names_fit_the_kernel_and_stay_different() {

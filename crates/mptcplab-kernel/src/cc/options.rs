@@ -16,7 +16,7 @@ pub(super) struct LoadOptions {
     params: Vec<String>,
     /// How congestion avoidance counts, as in a scenario: acknowledged packets (rfc, linux-acked), ACKs for coupled algorithms
     /// (linux-legacy), or ACKs for all (linux-pre4). It does not change when the receiver sends ACKs.
-    #[arg(long, value_name = "NAME", value_parser = profile, default_value = "linux-acked", hide_default_value = true)]
+    #[arg(long, value_name = "NAME", value_parser = profile, default_value = "linux-acked")]
     profile: Profile,
     /// Number of connections that can be coupled at a time, per algorithm (1200 to 2400 bytes each).
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]

@@ -2,6 +2,7 @@
 
 use super::options::LoadOptions;
 use super::{algorithm, algorithms, kernel_name};
+use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::loader::is_registered;
 use mptcplab_bpf::registered::PIN_FOLDER;
@@ -21,12 +22,14 @@ const FOLDER: &str = "/etc/systemd/system";
 /// Whatever the caller's umask is: root executes what the unit says.
 const MODE: u32 = 0o644;
 
-/// Load algorithms at every boot with the systemd unit mptcplab-cc.service. A second call replaces the first one's unit.
+/// Load algorithms at every boot with the systemd unit mptcplab-cc.service.
+///
+/// A second call replaces the first one's unit. The algorithms of the unit are loaded as `cc load --pin` loads them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Names of algorithms, as listed by `mptcplab algorithms`.
     #[arg(
         value_name = "NAME",
+        help = compiled::known_names_help(),
         required_unless_present = "remove",
         conflicts_with = "remove"
     )]
