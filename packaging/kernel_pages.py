@@ -45,6 +45,8 @@ def read(program: list[str], words: tuple[str, ...] = ()) -> Iterator[Help]:
     text = subprocess.run([*program, *words, "--help"], capture_output=True, text=True, check=True).stdout
     about, _, rest = text.partition("\nUsage: ")
     usage, _, rest = rest.partition("\n")
+    # It begins with the name of the file, which is another one once the program is installed.
+    usage = usage.replace(usage.split()[0], NAME, 1)
     parts = HEADING.split(rest)
     found = Help(
         words, about.strip(), usage.strip(), {name: list(entries(body)) for name, body in zip(parts[1::2], parts[2::2])}

@@ -454,10 +454,14 @@ def test_a_wheel_has_the_notices_of_what_is_compiled_into_it_among_its_licences(
 
 
 def test_the_man_page_and_the_completion_of_the_kernel_program_have_all_that_its_help_has(tmp_path: Path) -> None:
-    program = str(k.program())
+    # The name of the file beside the package, which all commands of the man page had.
+    program = str(tmp_path / "mptcplab-kernel-0.1.0-linux-x86_64")
+    Path(program).symlink_to(k.program())
     words = [sys.executable, "packaging/kernel_pages.py", str(tmp_path), program]
     subprocess.run(words, cwd=ROOT, check=True)
     page = (tmp_path / "mptcplab-kernel.8").read_text().replace("\\-", "-")
+    assert "\nmptcplab-kernel cc unload [OPTIONS] [NAME]...\n" in page
+    assert "linux-x86_64" not in page
     completion = (tmp_path / "mptcplab-kernel.bash").read_text()
     for command in ("run", "doctor", "cc load", "cc list", "cc unload", "cc persist"):
         said = subprocess.run([program, *command.split(), "--help"], capture_output=True, text=True, check=True).stdout
