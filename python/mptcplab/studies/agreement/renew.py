@@ -76,7 +76,7 @@ def _renewed(entry: Entry, engines: tuple[str, str], jobs: int) -> Entry:
         HOST_DELAY: f'"{times.delay_ns} ns"',
         SEND_JITTER: f'"{times.jitter_ns} ns"',
     }
-    results = run(path, changes.cc, VIRTUAL.simulated, jobs=jobs, duration=changes.duration, settings=settings)
+    results = run(path, changes.cc or None, VIRTUAL.simulated, jobs=jobs, duration=changes.duration, settings=settings)
     found = rows((*entry.evidence, *entry.delays), engines[1], results)
     return replace(
         entry,
