@@ -910,8 +910,8 @@ def test_a_shortened_scenario_runs_on_after_its_last_start(scenario: Path, tmp_p
 def test_random_walks_are_compared_in_pairs() -> None:
     """Every repetition of `moving` has a walk of its own; all of `static` have the same links."""
     of_paper = Path("papers/zuhairi2022")
-    assert not matrix._is_one_network(of_paper / "moving.toml", mptcplab.Overrides(reps=3))
-    assert matrix._is_one_network(of_paper / "static.toml", mptcplab.Overrides(reps=3))
+    assert not matrix.is_one_network(of_paper / "moving.toml", mptcplab.Overrides(reps=3))
+    assert matrix.is_one_network(of_paper / "static.toml", mptcplab.Overrides(reps=3))
 
 
 def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path, tmp_path: Path) -> None:

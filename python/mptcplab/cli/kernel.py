@@ -141,7 +141,7 @@ def load(
 
 @cc.command(name="list", epilog=epilog("cc list"), context_settings=_HELP)
 def list_loaded(as_json: options.Json = False) -> None:
-    """List the loaded algorithms, what holds each, and how many sockets use it; needs root.
+    """List the loaded algorithms and what uses them; needs root.
 
     Also shows what congestion avoidance counts, and parameters that do not have their defaults.
     """
