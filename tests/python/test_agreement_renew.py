@@ -73,6 +73,7 @@ def test_the_machines_means_stay_and_the_simulators_are_those_of_its_own_command
         found = next(one for one in renewed.evidence if (one.base, one.flow) == (base, "mp"))
         assert (found.mean, found.n, found.n_reference) == (pytest.approx(mean), n, 100)
         assert found.spread == pytest.approx(spread)
+        assert (type(found.n), type(found.n_reference)) == (int, int)
         reference = statistics.mean(own[base])
         assert found.reference == pytest.approx(reference)
         assert found.difference == pytest.approx(100 * (mean / reference - 1))

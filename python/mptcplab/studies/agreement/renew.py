@@ -106,7 +106,9 @@ def rows(kept: Iterable[Row], engine: str, simulated: Results) -> pl.DataFrame:
         [found.select("rep", *keys, "value"), others.select("rep", *keys, "value")], how="vertical_relaxed"
     )
     renewed = compared(of_means(both, first, keys)).with_columns(
-        pl.col("flow").replace(_NO_FLOW, None), subflow=pl.lit(None, pl.String)
+        pl.col("flow").replace(_NO_FLOW, None),
+        pl.col("n", "n_reference").cast(pl.UInt32),
+        subflow=pl.lit(None, pl.String),
     )
     return with_verdicts(renewed, first)
 
