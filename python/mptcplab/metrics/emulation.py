@@ -28,8 +28,7 @@ def round_trips(topology: Topology, recorded: Iterable[dict[str, Any]]) -> Itera
     """
     late: dict[str, int] = {}
     for row in recorded:
-        emulator = json.loads(row.get("host") or "{}").get("emulator") or {}
-        for link in emulator.get("links", ()):
+        for link in _emulated_links(row):
             late[link["link"]] = max(late.get(link["link"], 0), link["late_p99_ns"])
     for flow in topology.connections if late else ():
         for subflow in flow.subflows:
@@ -89,10 +88,16 @@ def noise_beside(engine: str, times: HostTimes) -> str:
     return f"noise: sim delayed every packet {by}; {engine} was late by itself"
 
 
+def _emulated_links(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the emulator recorded of every link, from a row of the run table; empty without an emulator."""
+    emulator = json.loads(row.get("host") or "{}").get("emulator") or {}
+    found: list[dict[str, Any]] = emulator.get("links", [])
+    return found
+
+
 def _answers(kernel: Trace, row: dict[str, Any]) -> Iterator[tuple[int, int]]:
     """Per subflow of a run: the first percentiles of what both hosts take to answer, and what the 99th are longer."""
-    emulator = json.loads(row.get("host") or "{}").get("emulator") or {}
-    links = {link["link"]: link for link in emulator.get("links", ()) if link.get("answers")}
+    links = {link["link"]: link for link in _emulated_links(row) if link.get("answers")}
     for flow in kernel.topologies[row["run"]].connections:
         for subflow in flow.subflows:
             ends = [links[way[-1]] for way in (subflow.path, subflow.reverse) if way and way[-1] in links]

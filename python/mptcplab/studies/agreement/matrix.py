@@ -337,13 +337,18 @@ def _chosen(paths: Sequence[Path], only: Collection[str]) -> list[Path]:
     """
     wanted: set[Path] = set()
     for name in only:
-        found = [path for path in paths if path.parts[-len(Path(name).parts) :] == Path(name).parts]
+        found = [path for path in paths if is_named(path, name)]
         if not found:
             names = ["/".join(path.parts[-3:]) for path in paths]
             close = difflib.get_close_matches(name, names, n=1, cutoff=0.4) or names[:1]
             raise MptcplabError(with_hint(f"not a scenario of the papers: {name}", f"did you mean {close[0]}?"))
         wanted.update(found)
     return [path for path in paths if not only or path in wanted]
+
+
+def is_named(path: Path, name: str) -> bool:
+    """Whether a scenario's path ends with this name."""
+    return path.parts[-len(Path(name).parts) :] == Path(name).parts
 
 
 def _kept(path: Path, former: Matrix | None) -> Entry:

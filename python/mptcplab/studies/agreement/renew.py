@@ -38,7 +38,7 @@ def measure(former: Matrix, *, only: Collection[str] = (), jobs: int = 0, announ
     entries = []
     for entry in former.entries:
         why = _obstacle(entry)
-        if only and not any(Path(entry.name).parts[-len(Path(name).parts) :] == Path(name).parts for name in only):
+        if only and not any(matrix.is_named(Path(entry.name), name) for name in only):
             entries.append(entry)
         elif why:
             with announce(f"{entry.name} stays as it is: {why}"):
