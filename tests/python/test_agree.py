@@ -955,6 +955,40 @@ def test_the_matrix_tells_what_an_engine_refuses_from_its_failure(
         matrix.measure(quick=True, scenarios=[scenario], engines=("sim", "fluid"))
 
 
+@pytest.mark.parametrize("one_draw", [True, False])
+def test_machines_that_repeat_one_trajectory_run_with_random_delays(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, one_draw: bool
+) -> None:
+    engines, first, whole = ("sim", "vm:bookworm"), [], []
+
+    def run(sweep: matrix.Sweep) -> SimpleNamespace:
+        first.append(sweep)
+        return SimpleNamespace(of=sweep)
+
+    def judged(sweep: matrix.Sweep) -> None:
+        whole.append(sweep)
+        raise RefusedError("too steep")
+
+    monkeypatch.setattr(matrix.Sweep, "run", run)
+    monkeypatch.setattr(matrix, "judge", lambda results: SimpleNamespace(results=results))
+    monkeypatch.setattr(matrix.phases, "is_one_draw", lambda found: found.results.of is first[0] and one_draw)
+    monkeypatch.setattr(matrix.phases, "random_delays", lambda *_: {"neck": 880_000})
+    monkeypatch.setattr(matrix, "judged", judged)
+    found = matrix.measure(scenarios=[scenario], engines=engines, machine_runs=tmp_path)
+    assert [sweep.overrides.reps for sweep in (*first, *whole)] == [3, 10]
+    delay = 'links.neck.reorder={ probability = "100 %", delay = "uniform(0 ms, 880000 ns)" }'
+    [entry] = found.entries
+    assert (delay in entry.command) == one_draw
+    assert entry.random_delays == ({"neck": 880_000} if one_draw else {})
+    assert ("links.neck.reorder" in whole[0].overrides.settings) == one_draw
+    assert "links.neck.reorder" not in first[0].overrides.settings
+    # The first repetitions belong to the others, unless those have other settings.
+    assert (whole[0].lasting == first[0].lasting) != one_draw
+    assert whole[0].lasting.parent == tmp_path
+    text = page.page(replace(found, entries=(replace(entry, verdict=Verdict.HOLDS),)), with_figure=False)
+    assert ("on the link before: behind `neck` (880 µs)." in text) == one_draw
+
+
 def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: Path, tmp_path: Path) -> None:
     """Of three, the second is run; the first is what the page had, and the third was never run."""
     paths = [tmp_path / f"{name}.toml" for name in ("a", "b", "c")]

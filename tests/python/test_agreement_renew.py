@@ -122,6 +122,18 @@ def test_what_cannot_be_renewed_stays_as_it_is(changes: dict[str, object], why: 
     assert said[0].startswith(f"{NAME} stays as it is: {why}")
 
 
+def test_random_delays_of_a_section_stay() -> None:
+    """The simulator runs with the same random delays as the machine did."""
+    delays = {"d": 1_111_000}
+    one = entry(evidence=(*ROWS[2:], INDICES[1]), random_delays=delays, command=COMMAND.replace("reno,lia", "lia"))
+    [found] = renew.measure(Matrix(ENGINES, "", (one,))).entries
+    assert found.random_delays == delays
+    assert 'links.d.reorder={ probability = "100 %", delay = "uniform(0 ms, 1111000 ns)" }' in found.command
+    [without] = renew.measure(Matrix(ENGINES, "", (replace(one, random_delays={}),))).entries
+    assert "reorder" not in without.command
+    assert [row.reference for row in found.flows] != [row.reference for row in without.flows]
+
+
 def test_other_sections_stay_with_only() -> None:
     one = entry()
     found = renew.measure(Matrix(ENGINES, "", (one,)), only=["papers/kim2021/shared-60.toml"])

@@ -15,6 +15,7 @@ from mptcplab.results import Results
 from mptcplab.scenario import Overrides
 from mptcplab.studies.agreement import phases
 from mptcplab.studies.agreement.judge import GOODPUT, Agreement
+from mptcplab.study.cell import resolved_runs
 from mptcplab.sweep import Sweep
 
 # Two connections with packets of 1514 bytes (0.9 ms at 13.5 Mbit/s) on the wire and nearly the same RTT, and a third
@@ -231,3 +232,40 @@ def test_random_delays_change_who_gets_what_at_a_full_link(runs: Sweep, monkeypa
 @pytest.mark.parametrize(("engine", "verdict"), [("fluid", "fails"), ("kernel", "holds")])
 def test_only_what_is_outside_on_a_kernel_is_looked_into(runs: Sweep, engine: str, verdict: str) -> None:
     assert list(phases.find_causes(runs, outside(runs, engine, verdict))) == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "spreads", "one"),
+    [
+        ("vm:bookworm", (4.0, 0.02), True),
+        ("vm:bookworm", (4.0, 0.7), False),
+        # Without a queue that decides anything, both engines agree on one goodput.
+        ("vm:bookworm", (0.03, 0.02), False),
+        ("fluid", (4.0, 0.0), False),
+    ],
+)
+def test_a_machines_repetitions_that_coincide_are_one_draw(
+    runs: Sweep, engine: str, spreads: tuple[float, float], one: bool
+) -> None:
+    difference = 0.01 if max(spreads) < 0.1 else 11.0
+    rows = [
+        {**row, "reference": 9.0, "mean": 9.0 * (1 + difference / 100), "difference": difference}
+        for row in outside(runs, engine).rows.to_dicts()
+    ]
+    # The other flows have repetitions of their own.
+    rows = [{**row, "spread_reference": 4.0, "spread": 3.0, "subflow": None} for row in rows]
+    rows[1] |= {"spread_reference": spreads[0], "spread": spreads[1]}
+    found = replace(outside(runs, engine), rows=pl.DataFrame(rows, schema_overrides={"subflow": pl.String}))
+    assert phases.is_one_draw(found) is one
+
+
+def test_the_settings_of_random_delays_are_those_of_the_links(runs: Sweep) -> None:
+    settings = phases.settings_of({"neck": 1_200_000, "a": 830})
+    overrides = replace(runs.overrides, settings={**runs.overrides.settings, **settings})
+    [run] = resolved_runs(Path(runs.scenario), replace(overrides, reps=1))
+    reorder = {link["name"]: link["reorder"] for link in run["links"] if link["reorder"] is not None}
+    found = {name: (one["min_extra_delay_ns"], one["max_extra_delay_ns"]) for name, one in reorder.items()}
+    assert found == {
+        "neck": (0, 1_200_000),
+        "a": (0, 830),
+    }

@@ -22,10 +22,10 @@ from mptcplab.errors import REFUSALS, EngineError, MptcplabError, ScenarioError,
 from mptcplab.metrics import emulation
 from mptcplab.metrics.certainty import Counts, is_one_trajectory
 from mptcplab.scenario import Overrides, check
-from mptcplab.studies.agreement import alike, reduced, text
+from mptcplab.studies.agreement import alike, phases, reduced, text
 from mptcplab.studies.agreement.chance import Chance, Difference, of_differences
 from mptcplab.studies.agreement.compare import judged
-from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, Bounds, bounds_of
+from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, Bounds, bounds_of, judge
 from mptcplab.study import workers
 from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs
 from mptcplab.study.progress import Announce, silent
@@ -39,6 +39,8 @@ ENGINES = (SIM.name, KERNEL.name)
 MOST_HOPS_PER_S = 65_000
 # Each is a set of processes that have to wake up in time.
 MOST_AT_ONCE = 6
+# So many repetitions of a machine show whether they are one trajectory.
+_FIRST_REPETITIONS = 3
 # Of the digest of a build, on the page.
 BUILD_DIGITS = 12
 # Modules that decide an entry besides the engines.
@@ -130,6 +132,9 @@ class Entry(Finding):
     # What the simulator's hosts took; None where it was not recorded.
     host_delay_ns: int | None = None
     send_jitter_ns: int | None = None
+    # The longest random delay (ns) of packets behind these links, on both engines, without which a kernel's repetitions
+    # are one trajectory.
+    random_delays: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Entry:
@@ -514,12 +519,27 @@ def _entry(path: Path, how: _How) -> Entry:
             cluster=how.cluster,
             lasting=how.lasting,
         )
+        if delays := _needed_delays(runs):
+            changes = replace(changes, settings={**changes.settings, **phases.settings_of(delays)})
+            command = command_of_one(path, how.engines, changes, sim_reps)
+            entry = replace(entry, command=command, random_delays=delays)
+            # Apart from the first repetitions, which a sweep with others would remove.
+            lasting = None if how.lasting is None else how.lasting.with_name(f"{how.lasting.name}-phases")
+            runs = replace(runs, overrides=changes, lasting=lasting)
         found = judged(runs)
     except UnfinishedError as error:
         return replace(entry, reason=f"not counted: {_first_line(error)}", disturbed=True)
     except REFUSALS as error:
         return replace(entry, reason=f"refused: {_first_line(error)}")
     return _with_numbers(entry, found, how.engines)
+
+
+def _needed_delays(runs: Sweep) -> dict[str, int]:
+    """The random delays (ns), by link, without which the repetitions of an emulated machine are one trajectory."""
+    if runs.sim_reps is None or _has_real_time(runs.engines):
+        return {}
+    first = judge(replace(runs, overrides=replace(runs.overrides, reps=_FIRST_REPETITIONS), same_noise=True).run())
+    return phases.random_delays(first.results, runs) if phases.is_one_draw(first) else {}
 
 
 def command_of_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
@@ -15,7 +16,7 @@ from mptcplab.studies.agreement import figure
 from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Bounds
 from mptcplab.studies.agreement.matrix import Entry, Matrix, Row, counted_in_words
 from mptcplab.study.verdict import Verdict
-from mptcplab.text import NOT_APPLICABLE, number
+from mptcplab.text import NOT_APPLICABLE, duration, number
 
 PAGE, NUMBERS, FIGURE = "agreement.md", "agreement.json", "goodput"
 # Round-trip times that differ by less are counted as near.
@@ -44,7 +45,8 @@ Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}.
 n are the repetitions that count.
 Where the repetitions of an engine all but coincide (a standard deviation below {coincide:g} % of the mean), they are
 {one_trajectory}: another build, or packets in another phase, may give another difference, nothing here says how far
-from this one, and no interval is shown.
+from this one, and no interval is shown. If the first three of a machine are one trajectory, both engines run with
+random delays behind every full link instead, as the section then says.
 A verdict rests on the point estimate alone, the difference between the means, because the bounds are about means. Its
 interval may reach beyond the bound, from either side. The counts therefore say how many differences are inside, or
 outside, with the whole interval; nothing is decided about the others.
@@ -202,6 +204,7 @@ def _overview(entry: Entry, bounds: Bounds) -> list[str]:
 def _section(entry: Entry, matrix: Matrix) -> list[str]:
     heads = ["algorithm", "quantity", *matrix.engines, "difference", "n", "verdict"]
     noise = [f"{entry.noise[:1].upper()}{entry.noise[1:]}."] if entry.noise else []
+    delays = [_with_delays(entry.random_delays)] if entry.random_delays else []
     causes = ("\n".join([f"{base}:", "", *(f"- {text}" for text in texts)]) for base, texts in entry.causes.items())
     rows = table(heads, map(_row, _by_algorithm(entry)))
     return [
@@ -210,6 +213,7 @@ def _section(entry: Entry, matrix: Matrix) -> list[str]:
         command(entry.command),
         rows,
         *_wholes(entry, matrix.bounds),
+        *delays,
         *noise,
         _made_with(entry),
         *causes,
@@ -229,6 +233,14 @@ def _by_algorithm(entry: Entry) -> list[Row]:
     rows = [*entry.evidence, *entry.delays]
     order = list(dict.fromkeys(row.base for row in rows))
     return sorted(rows, key=lambda row: order.index(row.base))
+
+
+def _with_delays(delays: Mapping[str, int]) -> str:
+    where = " and ".join(f"`{link}` ({duration(ns)})" for link, ns in delays.items())
+    return (
+        "Without randomness, the machine's repetitions are one trajectory. Here, both engines delay every packet at "
+        f"random, by up to the time that a packet takes on the link before: behind {where}."
+    )
 
 
 def _made_with(entry: Entry) -> str:

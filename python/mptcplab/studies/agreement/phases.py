@@ -6,16 +6,20 @@ Where packets are as regular as in an idle laboratory, microseconds decide which
 and takes the regularity away. Both engines run with such delays: if they agree then, their timing may be what differs,
 not what they model.
 
-Only flows that differ much run again, and an extreme difference is smaller in new runs on average, whatever decides it
-(regression towards the mean). The phases are therefore named only where an engine's goodput changes by more than chance
-explains, and the sentence says what running again does by itself.
+A scenario without randomness of its own gives a kernel in virtual time one trajectory, however often it is repeated,
+and a comparison with that says nothing about another one. `docs/agreement` therefore compares such scenarios with
+random delays only.
+
+Elsewhere, only flows that differ much run again, and an extreme difference is smaller in new runs on average, whatever
+decides it (regression towards the mean). The phases are therefore named only where an engine's goodput changes by more
+than chance explains, and the sentence says what running again does by itself.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +28,7 @@ import numpy as np
 import polars as pl
 
 from mptcplab.capabilities import SIM, engine_of
-from mptcplab.metrics.certainty import COINCIDE_PERCENT
+from mptcplab.metrics.certainty import COINCIDE_PERCENT, is_one_trajectory, spreads
 from mptcplab.metrics.student import t_quantile
 from mptcplab.report.families import family_of
 from mptcplab.studies.agreement.causes import Cause
@@ -61,6 +65,14 @@ def find_causes(runs: Sweep, agreement: Agreement) -> Iterator[Cause]:
             moved = [name for name, of in pairs.items() if _moves(_Sample.of(row, of), _Sample.of(again, of))]
             if moved:
                 yield Cause(row["base"], row["engine"], PHASES, row["flow"], _sentence(row, again, where, moved))
+
+
+def is_one_draw(agreement: Agreement) -> bool:
+    """Whether the repetitions of a kernel are one trajectory, by the goodput of a flow."""
+    first = agreement.results.engines[0]
+    rows = agreement.rows.filter(pl.col("subflow").is_null(), metric=GOODPUT).to_dicts()
+    kernels = [row for row in rows if engine_of(row["engine"]).has_sockets]
+    return any(is_one_trajectory(row["reference"], row["mean"], **spreads(row, first)) for row in kernels)
 
 
 def _outside(agreement: Agreement) -> Iterator[dict[str, Any]]:
@@ -165,12 +177,16 @@ def _fastest_bps(link: Link) -> float | None:
     return max([link.rate_bps, *(change.rate_bps for change in link.schedule if change.rate_bps is not None)])
 
 
-def _again(runs: Sweep, kernels: tuple[str, ...], delays: dict[str, int]) -> Results:
-    """The runs of the simulator and of these kernels, with random delays."""
-    random = {
+def settings_of(delays: Mapping[str, int]) -> dict[str, str]:
+    """The settings that delay every packet behind these links at random by up to so many nanoseconds."""
+    return {
         _key(name): f'{{ probability = "100 %", delay = "uniform(0 ms, {delay_ns} ns)" }}'
         for name, delay_ns in delays.items()
     }
-    overrides = replace(runs.overrides, settings={**runs.overrides.settings, **random})
+
+
+def _again(runs: Sweep, kernels: tuple[str, ...], delays: dict[str, int]) -> Results:
+    """The runs of the simulator and of these kernels, with random delays."""
+    overrides = replace(runs.overrides, settings={**runs.overrides.settings, **settings_of(delays)})
     # Apart from the runs that this repeats, which a sweep with others would remove.
     return replace(runs, overrides=overrides, engines=(SIM.name, *kernels), same_noise=True, lasting=None).run()

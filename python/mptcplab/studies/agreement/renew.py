@@ -21,7 +21,7 @@ from mptcplab.metrics.differences import KEYS, compared, compared_runs, of_means
 from mptcplab.metrics.emulation import HostTimes, noise_beside
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides
-from mptcplab.studies.agreement import matrix
+from mptcplab.studies.agreement import matrix, phases
 from mptcplab.studies.agreement.judge import COMPARED, bounds_of, with_verdicts
 from mptcplab.studies.agreement.matrix import VIRTUAL, Entry, Matrix, Row
 from mptcplab.study.progress import Announce, silent
@@ -69,7 +69,11 @@ def _renewed(entry: Entry, engines: tuple[str, str], jobs: int) -> Entry:
     names = words[words.index("--cc") + 1] if "--cc" in words else None
     changes = matrix.short(path, VIRTUAL, engines)
     assert changes is not None, "it was short enough before"
-    changes = replace(changes, cc=Overrides.of(names, None, None, None, None, None).cc)
+    changes = replace(
+        changes,
+        cc=Overrides.of(names, None, None, None, None, None).cc,
+        settings={**changes.settings, **phases.settings_of(entry.random_delays)},
+    )
     times = HostTimes(entry.host_delay_ns or 0, entry.send_jitter_ns or 0)
     settings = {
         **changes.settings,
