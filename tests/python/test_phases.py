@@ -234,6 +234,24 @@ def test_only_what_is_outside_on_a_kernel_is_looked_into(runs: Sweep, engine: st
     assert list(phases.find_causes(runs, outside(runs, engine, verdict))) == []
 
 
+def test_only_the_algorithms_that_are_outside_run_again(runs: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    overrides = replace(runs.overrides, cc=("reno", "cubic", "lia"), reps=1, duration="6 s")
+    several = replace(runs, overrides=overrides)
+    agreement = outside(several)
+    rows = agreement.rows.with_columns(pl.Series("base", ["cubic", "reno", "reno"]))
+    verdicts = pl.Series("verdict", ["fails", "holds", "holds"])
+    agreement = replace(agreement, rows=rows.with_columns(verdicts))
+    asked = []
+
+    def run(sweep: Sweep) -> Results:
+        asked.append(sweep)
+        return agreement.results
+
+    monkeypatch.setattr(Sweep, "run", run)
+    assert list(phases.find_causes(several, agreement)) == []
+    assert [sweep.overrides.cc for sweep in asked] == [("cubic",)]
+
+
 @pytest.mark.parametrize(
     ("engine", "spreads", "one"),
     [

@@ -10,13 +10,14 @@ A scenario without randomness of its own gives a kernel in virtual time one traj
 and a comparison with that says nothing about another one. `docs/agreement` therefore compares such scenarios with
 random delays only.
 
-Elsewhere, only flows that differ much run again, and an extreme difference is smaller in new runs on average, whatever
-decides it (regression towards the mean). The phases are therefore named only where an engine's goodput changes by more
-than chance explains, and the sentence says what running again does by itself.
+Elsewhere, only algorithms of which a flow differs much run again, and an extreme difference is smaller in new runs on
+average, whatever decides it (regression towards the mean). The phases are therefore named only where an engine's
+goodput changes by more than chance explains, and the sentence says what running again does by itself.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,7 @@ from mptcplab.text import duration
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
+    from mptcplab.scenario import Overrides
     from mptcplab.studies.agreement.judge import Agreement
     from mptcplab.sweep import Sweep
     from mptcplab.trace.topology import Link
@@ -55,7 +57,8 @@ def find_causes(runs: Sweep, agreement: Agreement) -> Iterator[Cause]:
         return
     kernels = dict.fromkeys(row["engine"] for row in outside)
     runs.say(f"{SIM.name} and {', '.join(kernels)} run again, with random packet phases")
-    rows = judge(_again(runs, tuple(kernels), delays)).rows.filter(metric=GOODPUT)
+    less = replace(runs, engines=(SIM.name, *kernels), overrides=_only(runs.overrides, results, outside))
+    rows = judge(_again(less, delays)).rows.filter(metric=GOODPUT)
     found = {(row["base"], row["flow"], row["engine"]): row for row in rows.to_dicts() if row["subflow"] is None}
     where = ", ".join(f"{name} {duration(delay_ns)}" for name, delay_ns in delays.items())
     for row in outside:
@@ -185,8 +188,16 @@ def settings_of(delays: Mapping[str, int]) -> dict[str, str]:
     }
 
 
-def _again(runs: Sweep, kernels: tuple[str, ...], delays: dict[str, int]) -> Results:
-    """The runs of the simulator and of these kernels, with random delays."""
+def _only(overrides: Overrides, results: Results, outside: list[dict[str, Any]]) -> Overrides:
+    """Those of a sweep without the algorithms whose flows are all inside."""
+    configs = results.configs.filter(pl.col("base").is_in([row["base"] for row in outside]))
+    axes = results.runs.filter(pl.col("run").is_in(configs["run"].implode()))["axes"]
+    names = dict.fromkeys(name for name in (json.loads(text).get("cc") for text in axes) if name is not None)
+    return replace(overrides, cc=tuple(names)) if names else overrides
+
+
+def _again(runs: Sweep, delays: dict[str, int]) -> Results:
+    """The runs of these engines, with random delays."""
     overrides = replace(runs.overrides, settings={**runs.overrides.settings, **settings_of(delays)})
     # Apart from the runs that this repeats, which a sweep with others would remove.
-    return replace(runs, overrides=overrides, engines=(SIM.name, *kernels), same_noise=True, lasting=None).run()
+    return replace(runs, overrides=overrides, same_noise=True, lasting=None).run()
