@@ -216,7 +216,8 @@ def test_a_difference_of_one_trajectory_has_no_interval_in_a_table(tmp_path: Pat
         assert shown == {"mp": ["-20.0", "-20.0 ± 19.9"], "tcp": ["-16.0", "+20.0"]}
     for table in (whole, of_goodput[-1]):
         assert table.notes[1:] == (
-            "a difference has no interval where the repetitions of an engine all but coincide: one trajectory",
+            "a difference has no interval where the repetitions of an engine all but coincide: one trajectory; a "
+            "random delay behind full links (the key `reorder`, with a probability of 100 %) makes them differ",
         )
 
 

@@ -266,7 +266,8 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
     notes = [f"differences from {first}: means over the repetitions that count {which}, ± half of the 95 % interval"]
     if any(row["half"] is not None and half_of(row, first) is None for row in frame.iter_rows(named=True)):
         notes.append(
-            f"a difference has no interval where the repetitions of an engine all but coincide: {ONE_TRAJECTORY}"
+            f"a difference has no interval where the repetitions of an engine all but coincide: {ONE_TRAJECTORY}; "
+            "a random delay behind full links (the key `reorder`, with a probability of 100 %) makes them differ"
         )
     return Table(tuple(head), tuple(rows), tuple(notes))
 
