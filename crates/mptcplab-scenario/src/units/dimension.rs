@@ -1,7 +1,7 @@
 //! Quantities with a unit ("10 Mbit/s", "14 ms"), to exact integers in a base unit.
 //!
-//! SI case rules: `Mbit/s` is 10^6 bit/s, `MB/s` is 10^6 byte/s, `MiB` is 2^20 byte. Each unit has one spelling; a
-//! misspelt unit is refused with the right one.
+//! SI case rules: `Mbit/s` is 10^6 bit/s, `MB/s` is 10^6 byte/s, `MiB` is 2^20 byte. Each unit has one spelling, apart from
+//! the singular of words; a misspelt unit is refused with the right one.
 
 use super::decimal::{Decimal, NUMBER_PATTERN, split};
 use super::meant::clean;
@@ -97,6 +97,7 @@ pub(crate) static SIZE: Dimension = Dimension {
     example: "64 kB",
     units: &[
         ("bytes", 1),
+        ("byte", 1),
         ("B", 1),
         ("kB", 1_000),
         ("MB", 1_000_000),
@@ -106,7 +107,7 @@ pub(crate) static SIZE: Dimension = Dimension {
         ("GiB", 1 << 30),
     ],
     misspelt: &[
-        ("bytes", &["byte", "b"]),
+        ("bytes", &["b"]),
         ("kB", &["k"]),
         ("MB", &["m"]),
         ("GB", &["g"]),
@@ -121,8 +122,8 @@ pub(crate) static SIZE: Dimension = Dimension {
 pub(crate) static PACKETS: Dimension = Dimension {
     what: "a number of packets",
     example: "100 packets",
-    units: &[("packets", 1)],
-    misspelt: &[("packets", &["packet", "pkts", "pkt", "p", "segments"])],
+    units: &[("packets", 1), ("packet", 1)],
+    misspelt: &[("packets", &["pkts", "pkt", "p", "segments"])],
     base: "packets",
     min: 1,
     max: 100_000_000,

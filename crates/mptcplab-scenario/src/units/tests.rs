@@ -18,6 +18,8 @@ fn quantities_are_exact_integers_in_their_base_unit() {
     assert_eq!(SIZE.parse("64 KiB"), Ok(65_536));
     assert_eq!(SIZE.parse("64 kB"), Ok(64_000));
     assert_eq!(PACKETS.parse("7 packets"), Ok(7));
+    assert_eq!(PACKETS.parse("1 packet"), Ok(1));
+    assert_eq!(SIZE.parse("1 byte"), Ok(1));
 }
 
 #[test]
@@ -108,6 +110,10 @@ fn queues_come_in_four_units() {
     assert_eq!(
         queue("100 packets"),
         Ok(QueueSize::Fixed(QueueLimit::Packets(100)))
+    );
+    assert_eq!(
+        queue("1 packet"),
+        Ok(QueueSize::Fixed(QueueLimit::Packets(1)))
     );
     assert_eq!(
         queue("64 kB"),
