@@ -32,6 +32,9 @@ pub(crate) struct Dimension {
     range: &'static str,
 }
 
+/// Words that are units, and their singular, which is taken as well and not listed.
+const SINGULAR: [(&str, &str); 2] = [("packets", "packet"), ("bytes", "byte")];
+
 /// Rates, in bit/s.
 pub(crate) static RATE: Dimension = Dimension {
     what: "a rate",
@@ -97,7 +100,6 @@ pub(crate) static SIZE: Dimension = Dimension {
     example: "64 kB",
     units: &[
         ("bytes", 1),
-        ("byte", 1),
         ("B", 1),
         ("kB", 1_000),
         ("MB", 1_000_000),
@@ -122,7 +124,7 @@ pub(crate) static SIZE: Dimension = Dimension {
 pub(crate) static PACKETS: Dimension = Dimension {
     what: "a number of packets",
     example: "100 packets",
-    units: &[("packets", 1), ("packet", 1)],
+    units: &[("packets", 1)],
     misspelt: &[("packets", &["pkts", "pkt", "p", "segments"])],
     base: "packets",
     min: 1,
@@ -206,8 +208,8 @@ impl Dimension {
 
     fn exact(&self, text: &str) -> Result<u64, UnitError> {
         let (number, unit) = split(text).ok_or_else(|| self.not(text, self.example.to_string()))?;
-        let (decimal, factor) = match self.units.iter().find(|(name, _)| *name == unit) {
-            Some((_, factor)) => (Decimal::parse(number), *factor),
+        let (decimal, factor) = match self.factor(unit) {
+            Some(factor) => (Decimal::parse(number), factor),
             None => {
                 let error = self.not(text, self.respell(number, unit));
                 let known = unit.is_empty() || self.right_unit(unit).is_some();
@@ -232,10 +234,34 @@ impl Dimension {
         }
     }
 
+    /// The size of a unit in the base unit.
+    fn factor(&self, unit: &str) -> Option<u64> {
+        let plural = SINGULAR.iter().find(|(_, one)| *one == unit);
+        let name = plural.map_or(unit, |(plural, _)| *plural);
+        self.units
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, factor)| *factor)
+    }
+
+    /// Whether this is one of the units.
+    pub(super) fn has(&self, unit: &str) -> bool {
+        self.factor(unit).is_some()
+    }
+
     /// A regular expression for editors.
     pub(crate) fn pattern(&self) -> String {
-        let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
-        format!("{NUMBER_PATTERN} ?({})", units.join("|"))
+        format!("{NUMBER_PATTERN} ?({})", self.alternatives())
+    }
+
+    /// The units in a regular expression.
+    pub(super) fn alternatives(&self) -> String {
+        let singular = SINGULAR
+            .iter()
+            .map(|(_, one)| *one)
+            .filter(|one| self.has(one));
+        let units: Vec<_> = self.units().chain(singular).collect();
+        units.join("|")
     }
 
     pub(crate) fn units(&self) -> impl Iterator<Item = &'static str> {
@@ -265,9 +291,7 @@ impl Dimension {
         let kinds = [&RATE, &DURATION, &SIZE, &PACKETS];
         let names: Vec<_> = self.units().collect();
         let names = names.join(", ");
-        let other = kinds
-            .into_iter()
-            .find(|kind| kind.units().any(|name| name == unit));
+        let other = kinds.into_iter().find(|kind| kind.has(unit));
         let hint = match other {
             Some(other) => format!("\"{unit}\" is of {}; {} has {names}", other.what, self.what),
             None => format!("{}; the units are {names}", error.hint),

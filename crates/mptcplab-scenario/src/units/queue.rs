@@ -59,7 +59,7 @@ fn exact(text: &str) -> Result<QueueSize, UnitError> {
         };
     }
     for dimension in [&PACKETS, &SIZE, &DURATION] {
-        if dimension.units().any(|name| name == unit) {
+        if dimension.has(unit) {
             let value = dimension.parse(text)?;
             return match dimension.base {
                 "packets" => Ok(QueueSize::Fixed(QueueLimit::Packets(
@@ -85,9 +85,6 @@ fn exact(text: &str) -> Result<QueueSize, UnitError> {
 
 /// Regular expression of [`queue`].
 pub(crate) fn queue_pattern() -> String {
-    let units = [&PACKETS, &SIZE, &DURATION]
-        .into_iter()
-        .flat_map(Dimension::units);
-    let units: Vec<_> = units.chain(["BDP"]).collect();
-    format!("{NUMBER_PATTERN} ?({})", units.join("|"))
+    let units = [&PACKETS, &SIZE, &DURATION].map(Dimension::alternatives);
+    format!("{NUMBER_PATTERN} ?({}|BDP)", units.join("|"))
 }
