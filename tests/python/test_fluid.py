@@ -224,6 +224,24 @@ def test_many_states_at_once_give_the_same_as_one_by_one() -> None:
         assert together == pytest.approx(np.stack([model.derivative(state, now, slow) for state in states]), rel=1e-6)
 
 
+@pytest.mark.parametrize("setting", ["cwnd_clamp", "initial_ssthresh"])
+def test_slow_start_may_end_at_its_first_instant(tmp_path: Path, setting: str) -> None:
+    """It ended before the solution had the sample at that time, which was then missing, and the run failed."""
+    text = PRIVATE.format(cc="lia", a=0, b=0, paths='[["A"], ["B"]]').replace('loss = "0 %"', "")
+    text = text.replace('"300 s"', '"9 s"').replace('"200 s"', '"3 s"') + f'{setting} = "6 packets"\n'
+    results = mptcplab.run(written(tmp_path, text), engine="fluid")
+    found = results.subflow.filter(pl.col("cwnd_pkts") > 0).group_by("subflow").agg(pl.col("cwnd_pkts").first())
+    first = dict(found.iter_rows())
+    if setting == "cwnd_clamp":
+        # The initial window is ten packets, but never more than the clamp: 1428 bytes each, in 30 and 70 ms.
+        assert first == {"sf1": 6, "sf2": 6}
+        per_s = {"sf1": 6 * 1428 * 8e-6 / 0.030, "sf2": 6 * 1428 * 8e-6 / 0.070}
+        assert goodputs(results, "subflow") == pytest.approx(per_s, rel=0.002)
+    else:
+        # At the first sample, 70 ms after its start, sf1 would have more than twice its ten packets in slow start.
+        assert 10 <= first["sf1"] <= 13 and first["sf2"] == 10
+
+
 def test_coupled_windows_add_up_to_one_tcp(tmp_path: Path) -> None:
     found = windows(tmp_path, "coupled", 0.02, 0.02)
     alone = windows(tmp_path, "reno", 0.02, 0.02, paths='[["A"]]')["sf1"]

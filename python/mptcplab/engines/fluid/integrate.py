@@ -107,7 +107,7 @@ def _changed(model: Model, current: RunState, before: Conditions | None, now: Co
     state, slow, threshold = current.state.copy(), current.slow & now.active, current.threshold.copy()
     for at in np.flatnonzero(appeared):
         flow = model.graph.run["flows"][model.graph.subflows[at].flow]
-        state[at] = max(flow["initial_cwnd_pkts"], LEAST_PKTS)
+        state[at] = max(min(flow["initial_cwnd_pkts"], model.clamp[at]), LEAST_PKTS)
         state[part.expected][at] = 0.0
         state[part.intervals][model.counting == at] = LEAST_PKTS
         threshold[at] = np.inf if flow["initial_ssthresh_pkts"] is None else flow["initial_ssthresh_pkts"]
@@ -129,11 +129,12 @@ def _span(
     at, until = span
     pieces: list[Piece] = []
     evaluations = 0
+    left_of_grid = grid_s
     while True:
-        inside = grid_s[grid_s >= at] if not pieces else grid_s[grid_s > at]
-        reached, state, states, count = _advance(model, current, now, (at, until), inside)
+        reached, state, states, count = _advance(model, current, now, (at, until), left_of_grid)
         evaluations += count
-        taken = inside[: len(states)]
+        # Slow start may end at once, before the solution has any time of the grid.
+        taken, left_of_grid = np.split(left_of_grid, [len(states)])
         pieces.append(Piece(taken, states, now, current.slow))
         if reached >= until:
             return pieces, replace(current, state=state), evaluations
