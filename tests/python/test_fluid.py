@@ -540,6 +540,25 @@ delay = "15 ms"
 queue = "unlimited\""""
 
 
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_a_link_that_adds_more_bytes_to_packets_fills_behind_one_of_the_same_rate(tmp_path: Path, kind: str) -> None:
+    """The second link carried 11.3 Mbit/s of TCP, because nothing was thought to fill it."""
+    text = 'title = "overheads"\nduration = "40 s"\nwarmup = "10 s"\nsample = "1 s"\ncc = "reno"\n'
+    for name, ends, delay, overhead in (("a", "SM", 11, 4), ("b", "MD", 6, 204)):
+        text += f'\n[links.{name}]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "10 Mbit/s"\n'
+        text += f'delay = "{delay} ms"\nqueue = "90 packets"\noverhead = "{overhead} bytes"\n'
+    if kind == "tcp":
+        # 1500 bytes of IP with 1448 of payload, and 1704 on the second link.
+        text += '\n[flows.f]\npath = ["a", "b"]\n'
+        expected = {"f": 10 * 1448 / 1704}
+    else:
+        # A stream of 1000 bytes that takes 9.9 Mbit/s on the first link and needs 11.9 on the second; a flow elsewhere.
+        text += '\n[flows.f]\ntransport = "udp"\npath = ["a", "b"]\nrate = "9.9 Mbit/s"\npacket = "1000 bytes"\n'
+        text += '\n[links.c]\nfrom = "S"\nto = "D"\nrate = "3 Mbit/s"\ndelay = "20 ms"\n[flows.t]\npath = ["c"]\n'
+        expected = {"f": 10 * 972 / 1204, "t": 3 * 1448 / 1514}
+    assert goodputs(mptcplab.run(written(tmp_path, text), engine="fluid")) == pytest.approx(expected, rel=0.003)
+
+
 def test_links_may_feed_one_another_in_a_circle(tmp_path: Path) -> None:
     """Three flows of two hops on a ring of three links: each link carries two, and the circle has no first link."""
     nodes = ("N1", "N2", "N3")

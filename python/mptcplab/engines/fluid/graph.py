@@ -93,17 +93,24 @@ class Graph:
         return bound > self._rates(link)[0]
 
     def _offered(self, stream: Stream, link: int) -> float:
-        """The highest rate of a stream at a link, in bit/s: that of the links before it, or its own rate."""
-        bounds = [self._rates(other)[1] for other in stream.path[: stream.path.index(link)]]
+        """The highest rate of a stream at a link, in bit/s there: that of the links before it, or its own rate."""
+
+        def size(kind: Stream, at: int) -> float:
+            return float(kind.packet_bytes + self.overheads[at])
+
+        def bound(kind: Stream, at: int, bps: float) -> float:
+            return bps * (size(stream, link) / size(kind, at))
+
+        bounds = [bound(stream, at, self._rates(at)[1]) for at in stream.path[: stream.path.index(link)]]
         if stream.kind == "udp":
-            bounds.append(self.run["flows"][stream.flow]["rate_bps"])
+            # Its rate counts the layer-2 bytes of the first link.
+            bounds.append(bound(stream, stream.path[0], self.run["flows"][stream.flow]["rate_bps"]))
         if stream.kind == "ack":
             # The links of the data limit its rate, and each data packet causes `per_packet` ACKs.
             # Only packets of UDP have no subflow.
             assert stream.subflow is not None
             data = self.streams[stream.subflow]
-            scale = stream.per_packet * (stream.packet_bytes + self.overheads[link]) / data.packet_bytes
-            bounds += [scale * self._rates(other)[1] for other in data.path]
+            bounds += [bound(data, at, stream.per_packet * self._rates(at)[1]) for at in data.path]
         return float(min(bounds, default=np.inf))
 
     def _rates(self, link: int) -> tuple[float, float]:
