@@ -152,6 +152,24 @@ def test_max_min_freezes_connections_that_cannot_rise(
     assert proportional_fair(links, connections)["p"] <= expected["p"] + 1e-9
 
 
+@pytest.mark.parametrize("slow", [1e6, 1e3, 320.0, 1e-5, 2e-9])
+def test_max_min_is_exact_where_links_differ_by_many_orders_of_magnitude(slow: float) -> None:
+    """With 1 kbit/s the program was infeasible, below that its tolerance decided, and with 1e-5 all rates were 0."""
+    links = {"core": 1e10, "s": slow, "t": 3 * slow, "fast": 7e9}
+    connections = {
+        "x": [("s", "core")],
+        "y": [("t", "core")],
+        "z": [("core",)],
+        "mp": [("s",), ("t", "core")],
+        "w": [("fast", "core")],
+    }
+    # x leaves the connection with two paths none of its link, so that it shares that of y.
+    few = {"x": slow, "y": 1.5 * slow, "mp": 1.5 * slow}
+    expected = few | dict.fromkeys("zw", 5e9 - 2 * slow)
+    assert max_min(links, connections) == pytest.approx(expected, rel=1e-6)
+    assert proportional_fair(links, connections) == pytest.approx(expected, rel=1e-6)
+
+
 @given(st.lists(st.lists(st.floats(1e5, 1e9), min_size=1, max_size=3), min_size=1, max_size=4))
 @example([[100001.0, 100000.0, 1e7]])
 def test_a_connection_alone_has_the_rates_that_the_solver_finds(paths: list[list[float]]) -> None:

@@ -13,6 +13,8 @@ from typing import TypeVar
 
 # Relative size below which a dual value counts as zero.
 _SLACK = 1e-7
+# Rates below this part of the largest link are found in a unit of their own: the solver has a tolerance of 1e-7.
+_SMALL = 1e-3
 
 Key = TypeVar("Key", bound=Hashable)
 Paths = Sequence[tuple[str, ...]]
@@ -118,22 +120,34 @@ def _iterated(room: tuple[float, ...], shape: Shape, scale: float) -> tuple[floa
     belongs[owners, range(len(paths))] = 1
     cost = np.zeros(len(paths) + 1)
     cost[-1] = -1.0
+    capacity = np.array(room) / scale
+    # What each connection would get without the others, at most.
+    alone = [float(sum(min(capacity[list(path)]) for path in own)) for own in shape]
     frozen: dict[int, float] = {}
     while len(frozen) < len(shape):
         free = [who for who in range(len(shape)) if who not in frozen]
+        most = min(alone[who] for who in free)
+        if most == 0:
+            frozen |= {who: 0.0 for who in free if alone[who] == 0}
+            continue
         at_least = -belongs[free]
         at_least[:, -1] = 1.0
+        # The solver's tolerance is absolute. No connection gets more than `most` in this round, so that the unit may be
+        # as small, and links that could carry twice that of every path need not be larger.
+        is_small = most < _SMALL
+        unit = most if is_small else 1.0
+        limits = np.minimum(capacity, 2 * usage.sum() * most) / unit if is_small else capacity
         solution = linprog(
             cost,
             A_ub=np.vstack([usage, at_least]),
-            b_ub=np.concatenate([np.array(room) / scale, np.zeros(len(free))]),
+            b_ub=np.concatenate([limits, np.zeros(len(free))]),
             A_eq=belongs[list(frozen)] if frozen else None,
-            b_eq=list(frozen.values()) or None,
+            b_eq=[rate / unit for rate in frozen.values()] or None,
         )
         if not solution.success:
             raise ArithmeticError(f"max-min linear program failed: {solution.message}")
         # A positive dual value proves that the connection cannot rise; the duals of a round add up to 1.
         duals = -solution.ineqlin.marginals[len(room) :]
         stuck = [who for who, dual in zip(free, duals, strict=True) if dual > _SLACK]
-        frozen |= dict.fromkeys(stuck or free, float(solution.x[-1]))
+        frozen |= dict.fromkeys(stuck or free, float(solution.x[-1]) * unit)
     return tuple(frozen[who] * scale for who in range(len(shape)))
