@@ -40,7 +40,7 @@ def run(
     seconds done, all).
     """
     runs, algorithms = _supported(scenario, overrides_json)
-    solver = Solver(algorithms)
+    solver = Solver(algorithms, runs)
     numbers = range(len(runs)) if only is None else only
     total_s = sum(runs[number]["duration_ns"] for number in numbers) / 1e9
     done, done_s = 0, 0.0
@@ -75,10 +75,16 @@ def _supported(
 
 
 class Solver:
-    """Solves runs in their order: repetitions that do not differ are solved once, equilibria once per combination."""
+    """Solves runs: repetitions that do not differ are solved once, and equilibria are found once per combination.
 
-    def __init__(self, algorithms: dict[str, dict[str, Any]]) -> None:
+    They are found from the end of the first repetition, of all that `runs` has, so that what a run records does not
+    depend on which others are solved, such as those that an interrupted sweep lacks. Without `runs`, a run is its own
+    first repetition.
+    """
+
+    def __init__(self, algorithms: dict[str, dict[str, Any]], runs: Sequence[dict[str, Any]] = ()) -> None:
         self.algorithms = algorithms
+        self._runs = runs
         self._last: tuple[str, Solved] | None = None
         self._equilibrium: tuple[str, equilibrium.Equilibria] | None = None
 
@@ -95,7 +101,7 @@ class Solver:
         return self._last[1]
 
     def _solve(self, run: dict[str, Any]) -> Solved:
-        model = Model.of(Graph.of(run), self.algorithms)
+        model = self._model(run)
         grid = trace.grid_s(run)
         solution = integrate.over_time(model, grid)
         found = self._equilibria(run, model, solution)
@@ -105,12 +111,21 @@ class Solver:
     def _equilibria(self, run: dict[str, Any], model: Model, solution: integrate.Solution) -> equilibrium.Equilibria:
         """The equilibria of a run, which do not depend on when its flows began."""
         combination = _key(run, (*_NOT_IN_EQUATIONS, "starts_ns"))
+        first = next((one for one in self._runs if one["axes"] == run["axes"]), run)
+        is_first = _key(run, _NOT_IN_EQUATIONS) == _key(first, _NOT_IN_EQUATIONS)
         if self._equilibrium is None or self._equilibrium[0] != combination:
-            found = equilibrium.find(model, solution.last, solution.now)
-            self._equilibrium = (combination, found)
+            begun = solution
+            if not is_first:
+                begun = integrate.over_time(self._model(first), trace.grid_s(first))
+            self._equilibrium = (combination, equilibrium.find(model, begun.last, begun.now))
+        found = self._equilibrium[1]
+        if is_first:
             return found
         f = model.quantities(solution.last.state, solution.now, solution.last.slow)
-        return self._equilibrium[1].of(f.rate * (1.0 - f.loss))
+        return found.of(f.rate * (1.0 - f.loss))
+
+    def _model(self, run: dict[str, Any]) -> Model:
+        return Model.of(Graph.of(run), self.algorithms)
 
 
 def _key(run: dict[str, Any], without: tuple[str, ...]) -> str:
