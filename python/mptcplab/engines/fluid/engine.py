@@ -102,11 +102,10 @@ class Solver:
 
     def _solve(self, run: dict[str, Any]) -> Solved:
         model = self._model(run)
-        grid = trace.grid_s(run)
-        solution = integrate.over_time(model, grid)
+        solution = integrate.over_time(model, trace.grid_s(run))
         found = self._equilibria(run, model, solution)
         report = json.dumps({"equilibrium": equilibrium.report(model, found)})
-        return trace.tables(model, solution, grid), report, solution.evaluations + found.evaluations
+        return trace.tables(model, solution), report, solution.evaluations + found.evaluations
 
     def _equilibria(self, run: dict[str, Any], model: Model, solution: integrate.Solution) -> equilibrium.Equilibria:
         """The equilibria of a run, which do not depend on when its flows began."""

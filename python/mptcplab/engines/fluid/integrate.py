@@ -21,6 +21,8 @@ _WINDOW_ERROR, _QUEUE_ERROR = 1e-4, 1.0
 _MAX_EVALUATIONS = 100_000
 # The largest step in slow start, so that its end is not missed.
 _SLOW_STEP_S = 0.05
+# Steps of the solver that are shorter are times of the solution as well.
+FINE_S = 0.01
 # In slow start a window doubles per round trip; it is over when a loss is expected to have happened.
 _ONE_LOSS = 1.0
 
@@ -37,7 +39,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the solution at sample times [t], in which the conditions did not change."""
+    """A part of the solution at times [t], in which the conditions did not change; the next begins where it ends."""
 
     times_s: Array
     states: Array
@@ -76,7 +78,10 @@ class Counter:
 
 
 def over_time(model: Model, grid_s: Array) -> Solution:
-    """Integrate a run from 0 to its end; the solution is given at the times `grid_s` (sorted)."""
+    """Integrate a run from 0 to its end; the solution is given at the times `grid_s` (sorted), and where it needs more.
+
+    Where a piece ends and the next begins, the solution has this time twice, as it was before and after.
+    """
     times = changes_s(model.graph)
     now = conditions(model.graph, times[0])
     current = initial_state(model)
@@ -129,13 +134,10 @@ def _span(
     at, until = span
     pieces: list[Piece] = []
     evaluations = 0
-    left_of_grid = grid_s
     while True:
-        reached, state, states, count = _advance(model, current, now, (at, until), left_of_grid)
+        reached, state, times, states, count = _advance(model, current, now, (at, until), grid_s[grid_s >= at])
         evaluations += count
-        # Slow start may end at once, before the solution has any time of the grid.
-        taken, left_of_grid = np.split(left_of_grid, [len(states)])
-        pieces.append(Piece(taken, states, now, current.slow))
+        pieces.append(Piece(times, states, now, current.slow))
         if reached >= until:
             return pieces, replace(current, state=state), evaluations
         current, left = _leave_slow_start(model, replace(current, state=state), now)
@@ -145,8 +147,12 @@ def _span(
 
 def _advance(
     model: Model, current: RunState, now: Conditions, span: tuple[float, float], grid_s: Array
-) -> tuple[float, Array, Array, int]:
-    """Integrate to the end of the span or of the first slow start: time, its state, and the states on the grid."""
+) -> tuple[float, Array, Array, Array, int]:
+    """Integrate to the end of the span or of the first slow start.
+
+    Returns the time reached and its state, times with the states at them, and the number of evaluations. The times are
+    those of the grid, both ends, and the solver's own where it takes short steps.
+    """
     derivative = Counter(lambda state: model.derivative(state, now, current.slow))
     events = None
     if current.slow.any():
@@ -158,13 +164,13 @@ def _advance(
         setattr(left, "terminal", True)  # noqa: B010
         events = left
         if left(0.0, current.state) <= 0:
-            return span[0], current.state, np.zeros((0, len(current.state))), 0
+            return span[0], current.state, np.zeros(0), np.zeros((0, len(current.state))), 0
     solved = solve_ivp(
         derivative,
         span,
         current.state,
         method="LSODA",
-        t_eval=np.append(grid_s, span[1]) if not len(grid_s) or grid_s[-1] < span[1] else grid_s,
+        dense_output=True,
         events=events,
         rtol=_RELATIVE,
         jac=lambda _, state: model.jacobian(state, now, current.slow),
@@ -174,16 +180,22 @@ def _advance(
     if solved.status < 0:
         raise EngineError(
             with_hint(
-                f"the fluid's equations cannot be integrated beyond {solved.t[-1] if len(solved.t) else span[0]:.3f} s:"
-                f" {solved.message}",
+                f"the fluid's equations cannot be integrated beyond {solved.t[-1]:.3f} s: {solved.message}",
                 "this is a bug of mptcplab; please report it with the scenario, its seed and this message",
             )
         )
-    # If no time of the grid lies before the event, the solver returns an empty list.
-    states = np.reshape(np.transpose(solved.y), (-1, len(current.state)))
-    if solved.status == 1:
-        return float(solved.t_events[0][0]), solved.y_events[0][0], states[: len(grid_s)], derivative.count
-    return span[1], states[-1], states[: len(grid_s)], derivative.count
+    end = float(solved.t[-1])
+    times = np.unique(np.concatenate([grid_s[grid_s <= end], _fine(solved.t)]))
+    return end, solved.y[:, -1], times, solved.sol(times).T, derivative.count
+
+
+def _fine(steps_s: Array) -> Array:
+    """The first and the last of the solver's steps, and those with another one nearby: something changes fast there."""
+    gaps = np.diff(steps_s)
+    near = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) < FINE_S
+    near[[0, -1]] = True
+    found: Array = steps_s[near]
+    return found
 
 
 def tolerances(model: Model) -> Array:

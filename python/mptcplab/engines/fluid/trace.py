@@ -16,11 +16,9 @@ import numpy as np
 from mptcplab.engines.fluid.conditions import Conditions
 from mptcplab.engines.fluid.equations import Model, Quantities
 from mptcplab.engines.fluid.graph import Graph
-from mptcplab.engines.fluid.integrate import Solution
+from mptcplab.engines.fluid.integrate import FINE_S, Solution
 from mptcplab.engines.fluid.network import Array, queue_growth
 
-# Between two samples the solution is integrated with this step, for the counters.
-_STEP_S = 0.01
 # A link without input empties its queue; the streams of those packets are not tracked.
 _MOST_LEAVING = 2.0
 _UDP_HEADER_BYTES = 28
@@ -37,8 +35,11 @@ def sample_times_s(run: dict[str, Any]) -> Array:
 
 
 def grid_s(run: dict[str, Any]) -> Array:
-    """Times at which the solution is needed: the samples, and times between them for the counters."""
-    steps = max(1, round(run["duration_ns"] / 1e9 / _STEP_S))
+    """Times at which the solution is needed: the samples, and times between them for the counters.
+
+    The solution has more where it changes fast.
+    """
+    steps = max(1, round(run["duration_ns"] / 1e9 / FINE_S))
     return np.unique(np.concatenate([sample_times_s(run), np.linspace(0.0, run["duration_ns"] / 1e9, steps + 1)]))
 
 
@@ -48,9 +49,9 @@ def _sample_times_ns(run: dict[str, Any]) -> Array:
     return np.unique(np.concatenate([np.array(fixed, np.int64), np.arange(0, run["duration_ns"], step)]))
 
 
-def tables(model: Model, solution: Solution, grid: Array) -> Columns:
-    """All tables of a run."""
-    sampled = _Sampled(model, solution, grid)
+def tables(model: Model, solution: Solution) -> Columns:
+    """All tables of a run; the solution has the times of `grid_s`."""
+    sampled = _Sampled(model, solution)
     return {
         "flow": sampled.flow(),
         "subflow": sampled.subflow(),
@@ -61,15 +62,19 @@ def tables(model: Model, solution: Solution, grid: Array) -> Columns:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Quantities on the grid [t], and the positions of the samples in it."""
+    """Quantities at the times of the solution [t], and the positions of the samples in it."""
 
     model: Model
     solution: Solution
-    grid: Array
+
+    @cached_property
+    def grid(self) -> Array:
+        return np.concatenate([piece.times_s for piece in self.solution.pieces])
 
     @cached_property
     def at(self) -> Array:
-        return np.searchsorted(self.grid, sample_times_s(self.model.graph.run) - 1e-12)
+        """The last where a time is there twice: a sample at a change shows what is after it."""
+        return np.searchsorted(self.grid, sample_times_s(self.model.graph.run) + 1e-12, side="right") - 1
 
     @cached_property
     def t_ns(self) -> Array:
