@@ -414,6 +414,12 @@ REFUSED = {
         'paths = {paths}\nlike = "linux-7.3"\nscheduler = "minrtt"\nrcv_buffer = "2 MB"',
         r":29:14: flows\.mp\.rcv_buffer: 2000000 bytes",
     ),
+    "switches": (
+        "paths = {paths}",
+        "paths = {paths}\n\n[flows.u]\ntransport = 'udp'\npath = ['A']\nrate = '1 Mbit/s'\n"
+        "traffic = {{ on = '3 ms', off = '5 ms' }}",
+        r":32:1: flows\.u\.traffic: switched 75000 times",
+    ),
     "recovery": ("paths = {paths}", 'paths = {paths}\nrecovery = "tahoe"', r':27:12: flows\.mp\.recovery: "tahoe"'),
     "scheduler": (
         "paths = {paths}",

@@ -19,6 +19,8 @@ _FILLING = ("minrtt", "roundrobin", "blest")
 _SET_BY_LIKE = ("scheduler", "rcv_buffer", "tso", "comp_sack")
 # A link that changes more often is better simulated.
 _MAX_CHANGES = 200
+# After each, the integration begins anew, which takes ten milliseconds on a small network.
+_MAX_SWITCHES = 2000
 _MAX_STATES = 400
 
 
@@ -40,8 +42,10 @@ def unsupported_settings(run: dict[str, Any], algorithms: dict[str, dict[str, An
     found = [*_run(run)]
     for link in run["links"]:
         found += _link(link)
-    for flow in run["flows"]:
+    for index, flow in enumerate(run["flows"]):
         found += _flow(flow, algorithms)
+        if flow["transport"] == "udp":
+            found += _switches(flow, run["starts_ns"][index], run["duration_ns"])
     return found
 
 
@@ -127,6 +131,18 @@ def _udp(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     if not all(isinstance(span, int) for span in spans):
         message = "random spans of silence: the equations know no chance"
         yield _no(flow, "traffic", message, 'write fixed spans, such as "1 s"')
+
+
+def _switches(flow: dict[str, Any], start_ns: int, duration_ns: int) -> Iterator[UnsupportedSetting]:
+    """A stream of UDP that is switched on and off too often, each time a change of the conditions."""
+    on_off = flow["on_off"]
+    if on_off is None or not all(isinstance(span, int) for span in on_off.values()):
+        return
+    lasts_ns = (duration_ns if flow["stop_ns"] is None else min(flow["stop_ns"], duration_ns)) - start_ns
+    switches = 2 * lasts_ns // sum(on_off.values())
+    if switches > _MAX_SWITCHES:
+        message = f"switched {switches} times: the fluid engine takes {_MAX_SWITCHES}, beyond that it is slow"
+        yield _no(flow, "traffic", message, "write longer spans, or simulate it")
 
 
 def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[UnsupportedSetting]:
