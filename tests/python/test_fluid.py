@@ -470,6 +470,17 @@ def test_a_queue_drops_only_the_excess() -> None:
     assert network.drop_tail(np.array(900.0), np.array(1000.0), room, room) == 0
 
 
+def test_a_queue_of_small_packets_is_no_longer_than_it_may_be(tmp_path: Path) -> None:
+    """A queue shorter than a full packet on Ethernet held as much all the same: eight of these, and not four."""
+    text = PRIVATE.format(cc="reno", a=0, b=0, paths='[["A"]]').replace('loss = "0 %"', "")
+    text = text.replace('"1 Gbit/s"', '"200 kbit/s"', 1).replace("100000 packets", "4 packets", 1)
+    text = text.replace('"300 s"', '"60 s"').replace('"200 s"', '"20 s"') + 'mss = "100 bytes"\n'
+    link = mptcplab.run(written(tmp_path, text), engine="fluid").link.filter(pl.col("link") == "A")
+    # 100 bytes of payload, 72 of headers up to IP with MPTCP, and 14 on the link.
+    assert link["queue_bytes"].max() == pytest.approx(4 * (100 + 72 + 14), abs=2)
+    assert link["queue_delay_max_ns"].max() / 1e9 == pytest.approx(4 * 186 * 8 / 200e3, rel=0.01)
+
+
 def test_every_change_of_the_conditions_begins_a_new_piece(tmp_path: Path) -> None:
     text = PRIVATE.format(cc="reno", a=0.1, b=0.2, paths='[["A"]]').replace(
         'loss = "0.1 %"', 'loss = "0.1 %"\nschedule = [{ at = "7 s", loss = "0.4 %" }, { at = "9 s", delay = "25 ms" }]'

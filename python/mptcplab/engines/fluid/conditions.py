@@ -92,11 +92,11 @@ def _loss(model: dict[str, Any] | None) -> float:
 
 
 def _room(limit: dict[str, Any] | None, packet_bytes: float) -> float:
-    """Bytes that may wait, if all packets have the largest size; at least the bytes within which drops begin."""
+    """Bytes that may wait, if all packets have the largest size; at least a packet, or `EDGE_BYTES` of a larger one."""
     if limit is None:
         return np.inf
     waiting = limit["packets"] * packet_bytes if "packets" in limit else float(limit["bytes"])
-    return max(waiting, EDGE_BYTES)
+    return max(waiting, min(packet_bytes, EDGE_BYTES))
 
 
 def _base_rtt(graph: Graph, subflow: Subflow, rate: Array, delay: Array) -> float:

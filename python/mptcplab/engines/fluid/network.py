@@ -11,7 +11,8 @@ import numpy as np
 
 Array = np.ndarray
 
-# A queue begins to drop within its last packet, because an integrator cannot follow a step.
+# A queue begins to drop within so many bytes of its end, or in all of it if it has fewer, because an integrator cannot
+# follow a step. This is a full packet on Ethernet.
 EDGE_BYTES = 1514.0
 # Time constant with which the integrator's error in an empty queue disappears.
 _DRAIN_S = 1e-3
@@ -30,7 +31,7 @@ def drop_tail(load: Array, capacity: Array, queue: Array, room: Array) -> Array:
     >>> round(float(drop_tail(np.array(125.0), np.array(100.0), np.array(9e4), np.array(9e4))), 6)
     0.2
     """
-    fullness = np.clip((queue - room) / EDGE_BYTES + 1.0, 0.0, 1.0)
+    fullness = np.clip((queue - room) / np.minimum(EDGE_BYTES, room) + 1.0, 0.0, 1.0)
     excess = np.maximum(0.0, 1.0 - capacity / np.maximum(load, capacity))
     found: Array = np.minimum(fullness * excess, _MOST)
     return found
