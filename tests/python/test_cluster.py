@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import in_process
@@ -249,6 +250,24 @@ def test_where_no_scheduler_listens_it_is_said_soon(
         ):
             pass
         assert time.monotonic() - started < 10
+
+
+def test_that_no_worker_is_left_is_said_once_each_time() -> None:
+    """Work waited for new workers without a word."""
+    said: list[str] = []
+    there: list[dict[str, int]] = [{"a": 1, "b": 2}, {"b": 2}, {}, {}, {"c": 4}, {}]
+    client = SimpleNamespace(
+        nthreads=lambda: there.pop(0),
+        run=lambda *_, workers, **__: dict.fromkeys(workers, build.described()),
+        scheduler=SimpleNamespace(address="tcp://10.0.0.1:8786"),
+    )
+    cluster = connect.Cluster(client, said.append)
+    counts = []
+    while there:
+        cluster.look()
+        counts.append(len(said))
+    assert counts == [0, 0, 1, 1, 1, 2]
+    assert set(said) == {"no worker is left: waiting for workers of tcp://10.0.0.1:8786"}
 
 
 def test_an_engine_with_sockets_is_refused() -> None:

@@ -99,11 +99,14 @@ class Cluster:
             if why is not None and not isinstance(answer, OSError):
                 self._refused[address] = why
                 self.say(f"worker {address} gets no work: {why}")
+        before = self._threads
         self._threads = {
             address: threads
             for address, threads in there.items()
-            if address in self._threads or (address in answers and _why_not(answers[address]) is None)
+            if address in before or (address in answers and _why_not(answers[address]) is None)
         }
+        if before and not self._threads:
+            self.say(f"no worker is left: waiting for workers of {self.address}")
         self._refused = {address: why for address, why in self._refused.items() if address in there}
         self._looked = time.monotonic()
 
