@@ -142,6 +142,16 @@ def test_results_are_in_a_bucket_and_are_not_made_again(
     assert content(tmp_path / "second") == here
 
 
+def test_a_store_is_where_the_command_is_called_and_not_where_workers_are(
+    dask: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers took a relative path for one in their own directory."""
+    monkeypatch.chdir(tmp_path)
+    demo = ROOT / DEMO
+    mptcplab.run(demo, out="out", client=dask.on, store="shared", progress=False, **{**SETTINGS, "reps": 1})
+    assert len(list((tmp_path / "shared").glob("*.zip"))) == 2
+
+
 def test_cells_of_a_study_are_the_same_as_here(dask: Processes, tmp_path: Path) -> None:
     from mptcplab.studies.goals import Grid
 

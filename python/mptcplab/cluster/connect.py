@@ -147,7 +147,7 @@ def connected(
         if engine_of(engine).has_sockets:
             hint = "run sim and fluid on the cluster, and the others without --on"
             raise MptcplabError(with_hint(f"the engine {engine} runs on this machine only, not on a cluster", hint))
-    place = None if store is None else UrlStore(store)
+    place = None if store is None else UrlStore.of(store)
     if place is not None:
         _require_dask()
         place.prepare()

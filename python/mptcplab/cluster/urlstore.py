@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from mptcplab.errors import DamagedResultWarning, MptcplabError, OutputError, with_hint
@@ -31,6 +32,16 @@ class UrlStore:
     """A directory of any kind that fsspec knows, by its path or URL."""
 
     url: str
+
+    @classmethod
+    def of(cls, asked: str) -> UrlStore:
+        """The store that somebody asks for; a path is that of this process, whatever the directory of a worker is.
+
+        >>> UrlStore.of("s3://bucket/x").url, UrlStore.of("/shared/data").url
+        ('s3://bucket/x', '/shared/data')
+        """
+        is_url = "://" in asked or "::" in asked
+        return cls(asked if is_url else str(Path(asked).expanduser().absolute()))
 
     def prepare(self) -> None:
         """Create it. Raises `MptcplabError` for a kind that is not known, and `OutputError` if it cannot be used."""
