@@ -518,6 +518,10 @@ def hunt(
     if SIM.name in engines:
         hint = "name the other engines only, such as vm"
         raise MptcplabError(with_hint("the simulator cannot confirm what it has found itself: 'sim'", hint))
+    for engine in engines:
+        if not engine_of(engine).has_packets:
+            hint = "vm or kernel: repetitions on the fluid are all the same, so that they have no interval"
+            raise MptcplabError(with_hint(f"an engine without packets cannot confirm anything: {engine!r}", hint))
     asked = hunting.Hunt(
         name,
         tuple(hunting.chosen(as_names(properties, "properties", "starves"))),

@@ -270,6 +270,15 @@ def test_a_directory_collects_findings_and_refuses_other_files(tmp_path: Path) -
             page.prepare(tmp_path / "out")
 
 
+def test_the_command_of_a_finding_names_the_engines_that_had_to_confirm_it() -> None:
+    """Without them, the same command judged by the simulator alone."""
+    there = tuple(Confirmation(engine, 4, 0.3, 0.2, 0.4) for engine in ("sim", "vm:trixie", "kernel"))
+    found = Finding("lia(dialect=spec)", PROPERTIES["harms"], 7, 90, 0.4, SHARED, 0.3, there)
+    made = "mptcplab hunt 'lia(dialect=spec)' --property harms --evaluations 90 --seed 7"
+    assert page.command([found]) == [f"{made} --confirm vm:trixie,kernel"]
+    assert page.command([replace(found, confirmations=there[:1])]) == [made]
+
+
 def test_what_is_not_confirmed_does_not_replace_what_is(tmp_path: Path) -> None:
     confirmed = Finding("lia", PROPERTIES["harms"], 1, 9, 0.4, SHARED, 0.3, (Confirmation("sim", 10, 0.3, 0.2, 0.4),))
     searched = replace(confirmed, seed=2, confirmations=(), smaller=None)
@@ -305,7 +314,7 @@ def test_a_kernel_that_does_not_exist_is_refused_before_the_search(
     monkeypatch.setattr("mptcplab.sweep.host.require_available", lambda _: None)
     monkeypatch.setattr("mptcplab.studies.hunt.hunt", lambda *_: pytest.fail("it searches"))
     with pytest.raises(mptcplab.EngineError, match="no such kernel image: /nowhere/vmlinuz"):
-        mptcplab.hunt("lia", out=tmp_path / "x", confirm="fluid,vm:/nowhere/vmlinuz")
+        mptcplab.hunt("lia", out=tmp_path / "x", confirm="vm:/nowhere/vmlinuz")
     assert not (tmp_path / "x").exists()
 
 
@@ -316,6 +325,9 @@ def test_names_that_are_none_are_refused(tmp_path: Path) -> None:
         mptcplab.hunt("lia,olia", out=tmp_path)
     with pytest.raises(MptcplabError, match="the simulator cannot confirm"):
         mptcplab.hunt("lia", out=tmp_path / "x", confirm="sim")
+    # It confirmed violations with intervals of no width.
+    with pytest.raises(MptcplabError, match="without packets cannot confirm anything: 'fluid'"):
+        mptcplab.hunt("lia", out=tmp_path / "x", confirm="fluid")
     with pytest.raises(MptcplabError, match=r"seed: -1 is out of range"):
         mptcplab.hunt("lia", out=tmp_path / "x", seed=-1)
     with pytest.raises(MptcplabError, match=r"not a number of evaluations: 1\.5"):

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mptcplab.capabilities import SIM
 from mptcplab.errors import OutputError, with_hint
 from mptcplab.markdown import table
 from mptcplab.output import write_text, writing
@@ -152,9 +153,15 @@ def command(findings: Iterable[Finding]) -> list[str]:
     """The commands that make findings, one for each."""
     return [
         f"mptcplab hunt {shlex.quote(_given(one))} --property {one.about.name} --evaluations {one.evaluations} "
-        f"--seed {one.seed}"
+        f"--seed {one.seed}{_confirm(one)}"
         for one in findings
     ]
+
+
+def _confirm(finding: Finding) -> str:
+    """The option for the engines beside the simulator that ran the network."""
+    others = [one.engine for one in finding.confirmations if one.engine != SIM.name]
+    return f" --confirm {shlex.quote(','.join(others))}" if others else ""
 
 
 def _given(finding: Finding) -> str:
