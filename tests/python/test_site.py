@@ -85,6 +85,20 @@ def test_every_page_is_in_a_table_of_contents() -> None:
     assert sorted(pages - listed) == []
 
 
+def test_links_between_pages_stay_on_the_site() -> None:
+    """A link to a page that the site does not have is a warning of Sphinx, with which `make site` fails."""
+    project = re.search(r"PROJECT_PAGES = \((.*?)\)", (ROOT / "site" / "conf.py").read_text(), re.DOTALL)
+    assert project
+    pages = {*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in re.findall(r'"(.+?)"', project[1]))}
+    strays = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in sorted(pages)
+        for link in re.findall(r"\]\(([^)#\s]+\.md)[)#]", page.read_text())
+        if "://" not in link and (page.parent / link).resolve() not in pages
+    ]
+    assert strays == []
+
+
 # --- The site in a browser -------------------------------------------------------------------------
 
 
