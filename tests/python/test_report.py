@@ -622,6 +622,15 @@ def test_parallel_links_avoid_the_lane_of_a_link_beside_them() -> None:
     assert len({lanes[name] for name in "ABCD"}) == 4
 
 
+def test_parallel_links_of_hosts_below_each_other_have_lanes_of_their_own() -> None:
+    """Each of three phones has two links to its server: the second link of a phone lay on the first one of the next."""
+    scenario = ROOT / "scenarios" / "wifi-handover.toml"
+    layout = lay_out(Topology.from_json(json.dumps(json.loads(_core.runs_json(str(scenario), "{}"))[0])))
+    lanes = {edge.link.name: edge.lane for edge in layout.edges}
+    assert sorted(lanes.values()) == [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5]
+    assert sorted(lanes, key=lanes.__getitem__) == ["wifi-1", "lte-1", "wifi-2", "lte-2", "wifi-3", "lte-3"]
+
+
 def test_links_there_and_back_have_lanes_of_their_own_and_pass_by_nodes() -> None:
     """F and G join the same nodes, and G2 goes back: each pair lay on one lane, and one of them ran through a host."""
     scenario = ROOT / "papers" / "wischik2011" / "triangle.toml"

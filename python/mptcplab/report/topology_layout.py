@@ -47,17 +47,34 @@ def lay_out(topology: Topology) -> Layout:
     links = _drawn_links(topology)
     layer = _layers(topology, links)
     lanes = _lanes(links, layer)
-    nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
+    groups: dict[frozenset[str], list[Link]] = {}
     # Also those that go the other way.
-    parallel: dict[frozenset[str], list[Link]] = {}
     for link in links:
-        parallel.setdefault(frozenset(_ends(link)), []).append(link)
+        groups.setdefault(frozenset(_ends(link)), []).append(link)
+    edges = _edges(links, groups, layer, lanes)
+    if _parallel_links_meet(edges, groups):
+        # Nodes with parallel links between them are below each other: they move apart until all the links have room.
+        most = max(len(group) for group in groups.values())
+        lanes = {name: lane * most for name, lane in lanes.items()}
+        edges = _edges(links, groups, layer, lanes)
+    nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
+    across = [lane for _, lane in nodes.values()] + [edge.lane for edge in edges]
+    return Layout(
+        nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0)
+    )
+
+
+def _edges(
+    links: list[Link], groups: dict[frozenset[str], list[Link]], layer: dict[str, int], lanes: dict[str, float]
+) -> list[Edge]:
+    """The links in their order, each on a lane; `groups` are those between the same two nodes."""
+    nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
     placed: list[Edge] = []
     middles: dict[frozenset[str], float] = {}
     # Straight links first, because they cannot move.
     for link in sorted(links, key=lambda link: lanes[link.source] != lanes[link.target]):
         pair = frozenset(_ends(link))
-        group = parallel[pair]
+        group = groups[pair]
         begin, end = lanes[link.source], lanes[link.target]
         edge = Edge(link, layer[link.source], layer[link.target], begin, begin, end)
         if len(group) > 1:
@@ -69,11 +86,17 @@ def lay_out(topology: Topology) -> Layout:
             edge = replace(edge, lane=_free_lane(edge, _taken(edge, placed, nodes), lanes))
         placed.append(edge)
     order = {link.name: place for place, link in enumerate(links)}
-    edges = sorted(placed, key=lambda edge: order[edge.link.name])
-    across = [lane for _, lane in nodes.values()] + [edge.lane for edge in edges]
-    return Layout(
-        nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0)
-    )
+    return sorted(placed, key=lambda edge: order[edge.link.name])
+
+
+def _parallel_links_meet(edges: list[Edge], groups: dict[frozenset[str], list[Link]]) -> bool:
+    """Whether a link of a group of parallel links is on one of another group between the same layers."""
+    places = [
+        (min(edge.first, edge.last), max(edge.first, edge.last), edge.lane)
+        for edge in edges
+        if len(groups[frozenset(_ends(edge.link))]) > 1
+    ]
+    return len(set(places)) < len(places)
 
 
 def _free_lane(edge: Edge, taken: set[float], lanes: dict[str, float]) -> float:
