@@ -18,6 +18,7 @@ from matplotlib.text import Text
 import mptcplab
 from mptcplab.plots.goodput import GoodputData, Part, Row, goodput_figure
 from mptcplab.plots.over_time import CWND, QUEUE, RTT, Column, Panel, Series, over_time
+from mptcplab.plots.styles import css_colours
 from mptcplab.plots.styles import style as style_of
 from mptcplab.ranges import expand
 from mptcplab.report import captions
@@ -249,6 +250,13 @@ def test_a_map_takes_values_that_are_no_numbers(mixed: Results, style: Size) -> 
     assert figure.get_supxlabel() == "links.B.queue"
     labels = [text.get_text().replace("\n", " ") for text in figure.axes[0].get_xticklabels()]
     assert labels == ["1 BDP", "9 packets", "unlimited"]
+
+
+def test_digits_of_a_map_are_legible_on_a_dark_page(grid: Results) -> None:
+    """They had colours that a dark page replaces: dark digits became light on light cells, and light ones dark."""
+    digits = [text for axes in grid.plot.map(flows="mp").axes for text in axes.texts]
+    assert len(digits) == 12
+    assert {text.get_color() for text in digits} & set(css_colours()) == set()
 
 
 def over_time_of(panel: Panel, one: Sequence[float], other: Sequence[float]) -> tuple[list[str], tuple[float, float]]:

@@ -25,7 +25,7 @@ from mptcplab.plots.figure import (
     text_width,
     tick_text,
 )
-from mptcplab.plots.styles import INK, PAPER, SOFT, Style
+from mptcplab.plots.styles import PAPER, SOFT, Style
 from mptcplab.report.multiples import Multiples
 from mptcplab.report.parameters import Curve, Maps, Parameters
 
@@ -43,6 +43,8 @@ _TICKS_APART, _BETWEEN_TICKS = 0.59, 0.08
 _ROUNDED = 0.99
 # Sizes of a map's cell and of what is around it, inches; the most maps side by side.
 _CELL, _AROUND, _MAPS = (0.62, 0.32), (1.1, 0.95), 3
+# Digits on a light and on a dark cell. A dark page replaces INK and PAPER by each other, but not the colours of cells.
+_DARK_DIGITS, _LIGHT_DIGITS = "#111111", "#fefefe"
 
 
 @styled
@@ -248,7 +250,6 @@ def _draw_map(
             axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor=PAPER, linewidth=0.8))
             if text:
                 light = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
-                axes.text(
-                    x, y, f"{value:.{digits}f}", ha="center", va="center", fontsize=8, color=INK if light else PAPER
-                )
+                colour = _DARK_DIGITS if light else _LIGHT_DIGITS
+                axes.text(x, y, f"{value:.{digits}f}", ha="center", va="center", fontsize=8, color=colour)
     axes.set(xlim=(-0.5, len(values[0]) - 0.5), ylim=(-0.5, len(values) - 0.5))
