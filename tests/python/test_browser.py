@@ -383,3 +383,21 @@ def test_a_dark_page_has_dark_plots(browser: Browser, two: Results) -> None:
     page.wait_for_function(f"() => {fill} === 'rgb(21, 24, 28)'")
     page.emulate_media(color_scheme="light")
     page.wait_for_function(f"() => {fill} === 'rgb(255, 255, 255)'")
+
+
+def test_a_printed_page_is_light_and_complete(browser: Browser, pages: dict[str, Path]) -> None:
+    """Printed from a dark screen, it was light grey on white. Open figures were left out, and tables were cut off."""
+    page = browser.open(pages["sweep"])
+    page.evaluate("document.querySelectorAll('details').forEach((one, number) => one.open = number < 2)")
+    shown = """() => [...document.querySelectorAll("details")].map((one) => [one.open, one.checkVisibility()])"""
+    fill = "document.querySelector('#time-plot .main-svg').style.background"
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"() => {fill} === 'rgb(21, 24, 28)'")
+    page.emulate_media(color_scheme="dark", media="print")
+    page.wait_for_function(f"() => {fill} === 'rgb(255, 255, 255)'")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 31, 35)"
+    assert {(True, True), (False, False)} == {tuple(one) for one in page.evaluate(shown)}
+    assert not page.locator("#details").is_visible()
+    assert page.locator("h2#results ~ .scroll").evaluate("(one) => getComputedStyle(one).overflowX") == "visible"
+    page.emulate_media(color_scheme="light", media="screen")
+    assert page.locator("#details").is_visible()

@@ -1,7 +1,8 @@
 // Replaces static figures of the page by interactive plots of the same series, in the same styles.
 
 const data = JSON.parse(byId("data").textContent);
-const dark = matchMedia("(prefers-color-scheme: dark)");
+// Changes as well where a dark page is printed, which is light.
+const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const narrow = () => innerWidth < 640;
 
 async function loadLibrary() {
