@@ -319,6 +319,23 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Browser, pages: dict[str, 
     settle(page, "10 to 30 s" if kind == "bars" else "1 to 3 s" if kind != "sweep" else "0.75 to 2.25 s")
 
 
+def test_long_names_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """A title without spaces made the page wider than the screen, and names of flows were cut off beside their bars."""
+    one, two = "a-download-over-both-of-the-networks", "a-download-beside-it-over-the-second"
+    scenario = mptcplab.Scenario(title="w" * 120, duration="3 s", warmup="1 s", repetitions=1, cc=["lia"])
+    for name, rate in (("a_link_with_a_long_name_of_its_own", 8), ("b", 5)):
+        scenario = scenario.link(name, "S", "D", rate=f"{rate} Mbit/s", delay="7 ms", queue="1 BDP")
+    scenario = scenario.flow(one, [["a_link_with_a_long_name_of_its_own"], ["b"]]).flow(two, ["b"])
+    results = mptcplab.run(scenario, out=tmp_path / "results", progress=False)
+    page = browser.open(results.report(figures=False), PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    labels = page.locator("#goodput-plot .ytick text, #goodput-plot .legendtext, #time-plot .legendtext")
+    assert labels.count() > 4
+    for label in labels.all():
+        box = label.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0], label.text_content()
+
+
 def test_bars_have_their_labels_in_the_middle_at_any_width(browser: Browser, two: Results) -> None:
     middles = """() => [...document.querySelectorAll("#goodput-plot .bars .point")].map((point) => {
         const text = point.querySelector("text"), bar = point.querySelector("path").getBoundingClientRect();

@@ -20,7 +20,7 @@ function drawGoodput() {
   const crowded = split.some((row) => row.parts.some((part) => !labelled(row, part)));
   const parts = new Map(crowded ? split.flatMap((row) => row.parts.map((part) => [part.label, part])) : []);
   const traces = [...parts].map(([label, part]) => ({
-    type: "bar", orientation: "h", x: [null], y: [labels[0]], name: label, showlegend: true, marker: fillOf([part]), hoverinfo: "skip",
+    type: "bar", orientation: "h", x: [null], y: [labels[0]], name: brief(label), showlegend: true, marker: fillOf([part]), hoverinfo: "skip",
   }));
   const slots = Math.max(...rows.map((row) => row.parts.length));
   for (let slot = 0; slot < slots; slot++) {
@@ -45,9 +45,9 @@ function drawGoodput() {
     ...marks, y: labels, x: rows.map((row) => row.fair_share), marker: { symbol: "diamond-open", size: 10, color: css("--soft"), line: { width: 1.6 } },
     hovertemplate: "fair share: %{x:.2f} " + unit + "<extra></extra>",
   });
-  const longest = Math.max(0, ...[...parts.keys()].map((label) => label.length));
+  const longest = Math.max(0, ...[...parts.keys()].map((label) => brief(label).length));
   const above = 8 + 21 * Math.ceil((parts.size * (longest * 7 + 52)) / (target.clientWidth - 40));
-  const short = (label) => (narrow() && label.length > 14 ? label.replace(/(,| ·) /g, "$1<br>") : label);
+  const short = (label) => (narrow() && label.length > 14 ? label.split(/(?<=,| ·) /).map(brief).join("<br>") : label);
   target.querySelector("svg.figure")?.remove();
   Plotly.react(target, traces, {
     ...baseLayout(), barmode: "stack", dragmode: false, width: target.clientWidth, uniformtext: { mode: "hide", minsize: narrow() ? 8 : 10 },

@@ -4,6 +4,9 @@ const data = JSON.parse(byId("data").textContent);
 // Changes as well where a dark page is printed, which is light.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const narrow = () => innerWidth < 640;
+// On a narrow screen, a long name loses its middle, because names that are alike differ at their ends.
+const LONGEST_NAME = 26;
+const brief = (name) => (narrow() && name.length > LONGEST_NAME ? name.slice(0, 14) + "…" + name.slice(15 - LONGEST_NAME) : name);
 
 async function loadLibrary() {
   const script = document.createElement("script");

@@ -100,7 +100,7 @@ async function drawTime() {
   const left = small ? 44 : 58;
   const panels = panelsOf(runs, Math.max(120, outer - left - 84));
   const labels = new Set(panels.flatMap((panel) => panel.lines.map((line) => line.label)));
-  const longest = Math.max(0, ...[...labels].map((label) => label.length));
+  const longest = Math.max(0, ...[...labels].map((label) => brief(label).length));
   const crowded = panels.some((panel) => panel.lines.length > MOST_LABELS) || longest > (small ? 8 : LONGEST_LABEL);
   const right = crowded ? 14 : 14 + (small ? 6 : 7.5) * Math.max(4, longest);
   const width = outer - left - right;
@@ -119,7 +119,7 @@ async function drawTime() {
     const heights = labelHeights(panel);
     panel.lines.forEach((line, i) => {
       traces.push({
-        type: "scatter", mode: "lines", x: line.x, y: line.y, xaxis: "x", yaxis: "y" + suffix, name: line.label, connectgaps: false,
+        type: "scatter", mode: "lines", x: line.x, y: line.y, xaxis: "x", yaxis: "y" + suffix, name: brief(line.label), connectgaps: false,
         legendgroup: line.label, showlegend: crowded && !legend.has(line.label), meta: { panel: panel.name, config: line.run.config, rep: line.run.rep, line: line.series.label },
         line: strokeOf(line, panel, width, (domain[1] - domain[0]) * (height - top - 42)),
         hovertemplate: line.label + ": %{y:.4~g} " + panel.unit + " at %{x:.6~g} s<extra></extra>",
