@@ -631,6 +631,15 @@ def test_parallel_links_of_hosts_below_each_other_have_lanes_of_their_own() -> N
     assert sorted(lanes, key=lanes.__getitem__) == ["wifi-1", "lte-1", "wifi-2", "lte-2", "wifi-3", "lte-3"]
 
 
+def test_a_link_that_passes_a_router_does_not_run_through_it() -> None:
+    """B joins the ends of a path through a router: it was drawn through the router, below the two links of the path."""
+    links = [s.link("A", "S", "R", 8), s.link("B", "S", "D", 2), s.link("C", "R", "D", 5)]
+    layout = lay_out(topology(links, [s.tcp("mp", s.subflow("x", "A", "C"), s.subflow("y", "B"))]))
+    assert layout.nodes["R"] == (1, 0)
+    assert {edge.link.name: edge.lane for edge in layout.edges} == {"A": 0, "B": 1, "C": 0}
+    assert (layout.low, layout.high) == (0, 1)
+
+
 def test_links_there_and_back_have_lanes_of_their_own_and_pass_by_nodes() -> None:
     """F and G join the same nodes, and G2 goes back: each pair lay on one lane, and one of them ran through a host."""
     scenario = ROOT / "papers" / "wischik2011" / "triangle.toml"

@@ -6,6 +6,7 @@ Positions are abstract (layer, lane); the drawing turns them into pixels, left t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from mptcplab.trace.topology import Link, Topology
 
@@ -100,14 +101,15 @@ def _parallel_links_meet(edges: list[Edge], groups: dict[frozenset[str], list[Li
 
 
 def _free_lane(edge: Edge, taken: set[float], lanes: dict[str, float]) -> float:
-    """The lane of a link's straight part: one that is not taken, if there is one.
+    """The lane of a link's straight part: one that is not taken.
 
-    The outer end's comes first, so that links fan out early and leave room for their labels.
+    The outer end's comes first, so that links fan out early and leave room for their labels. If all between the ends
+    are taken, it is the nearest one beside them.
     """
     middle = (max(lanes.values()) + min(lanes.values())) / 2
     ends = sorted((edge.end, edge.begin), key=lambda lane: -abs(lane - middle))
-    free = [lane for lane in (*ends, (edge.begin + edge.end) / 2) if lane not in taken]
-    return free[0] if free else ends[0]
+    beside = (ends[0] + side for distance in count(1) for side in (distance, -distance))
+    return next(lane for lane in chain(ends, [(edge.begin + edge.end) / 2], beside) if lane not in taken)
 
 
 def _free_middle(edge: Edge, count: int, taken: set[float], lanes: dict[str, float]) -> float:
