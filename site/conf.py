@@ -41,6 +41,12 @@ exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in ("d
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
 
+# Text stays as it is written: "--reps" with a dash and curly quotes around values would not work in a shell.
+smartquotes = False
+# What is copied from examples of docstrings can be pasted into Python.
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
 # Docstrings write code between single backticks, and are in Google's form.
 default_role = "code"
 autodoc_member_order = "bysource"

@@ -163,6 +163,25 @@ def test_every_experiment_of_the_tutorial_runs_in_the_page(site: Browser) -> Non
     assert first.locator("#shares tbody tr:first-child td").first.inner_text() == goodput[1]
 
 
+def test_options_are_shown_as_they_are_typed(site: Browser) -> None:
+    """Typographers' quotes and dashes made `--set 'links.B1.queue=1 BDP'` a text that no shell understands."""
+    text = site.open("docs/reference/cli.html").inner_text("article")
+    assert "--set 'links.B1.queue=1 BDP'. Text needs no further quotes." in text
+    assert "or removed with --no-report." in text
+
+
+def test_an_example_is_copied_without_prompts_and_output(site: Browser) -> None:
+    page = site.open("docs/api.html")
+    page.evaluate("() => document.addEventListener('copy', (event) => { window.copied = event.target.value; })")
+    block = page.locator("div.highlight", has_text=">>> scenario = (").first
+    block.hover()
+    block.locator("button.copybtn").click()
+    page.wait_for_function("window.copied !== undefined")
+    copied = page.evaluate("window.copied")
+    assert copied.startswith("scenario = (")
+    assert "..." not in copied and 'duration = "30 s"' not in copied
+
+
 @pytest.mark.parametrize("name", READ_ON_A_PHONE)
 def test_a_page_fits_a_phone(name: str, site: Browser) -> None:
     page = site.open(f"docs/{name}.html", PHONE)
