@@ -48,7 +48,7 @@ class Page {
     const handlers = {
       samples: (request, { picture }) => this.#draw(request, picture, false),
       done: (request, message) => this.#done(request, message),
-      failed: ({ change }, { message }) => change === this.#change && this.#problem(message),
+      failed: ({ change }, { message }) => change === this.#change && this.#failed(message),
     };
     this.runners = Object.fromEntries(["a", "b"].map((side) => [side, new Runner(() => new Worker(source), module, handlers)]));
     this.controls = new Controls(catalog, () => this.#changed());
@@ -79,6 +79,7 @@ class Page {
     const request = { name: "playground.toml", text: this.scenario.text, files };
     const links = TOPOLOGIES[state.topology].queues;
     this.#results = {};
+    this.#former(true);
     for (const side of ["a", "b"]) {
       if (state[side].cc === NONE) this.runners[side].stop();
       else {
@@ -135,7 +136,19 @@ class Page {
       capacity: topology.capacity(state.values),
       reference: topology.reference(state.values),
     });
+    this.#former(false);
     requestAnimationFrame(() => this.#report(sides));
+  }
+
+  #failed(message) {
+    this.#problem(message);
+    clearTimeout(this.#announcement);
+    find("status").textContent = "";
+  }
+
+  // Bars and numbers of former settings are pale while a long run goes on, and beside the message of one that failed.
+  #former(are) {
+    for (const place of document.querySelectorAll(".bars, .shares")) place.classList.toggle("former", are);
   }
 
   // Numbers for people at once, and for screen readers when nothing has changed for a while.

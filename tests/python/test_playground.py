@@ -431,7 +431,21 @@ def test_what_the_simulator_refuses_is_shown_as_on_the_command_line(browser: Bro
     problem.wait_for()
     assert "playground.toml:" in problem.inner_text()
     assert "hint: " in problem.inner_text()
+    # Numbers of the settings before, which stay in sight, do not look like those of these settings.
+    assert page.locator(".bars.former, .shares.former").count() == 2
+    assert page.inner_text("#status") == ""
     # The page goes on.
     page.locator("#p1-rate").evaluate("one => { one.value = 3; one.dispatchEvent(new Event('input')); }")
     problem.wait_for(state="hidden")
     told(page)
+    assert page.locator(".former").count() == 0
+
+
+def test_without_javascript_the_page_says_what_it_needs(browser: Browser) -> None:
+    """The message was below empty boxes."""
+    page = browser.browser.new_context(java_script_enabled=False).new_page()
+    page.goto(PAGE.as_uri())
+    needs = page.locator("noscript p")
+    assert needs.text_content() == "This page needs JavaScript and WebAssembly."
+    assert needs.bounding_box()["y"] < 400
+    assert not page.get_by_text("Two candidates").is_visible()
