@@ -418,3 +418,19 @@ def test_a_printed_page_is_light_and_complete(browser: Browser, pages: dict[str,
     assert page.locator("h2#results ~ .scroll").evaluate("(one) => getComputedStyle(one).overflowX") == "visible"
     page.emulate_media(color_scheme="light", media="screen")
     assert page.locator("#details").is_visible()
+
+
+def test_a_table_is_legible_in_a_dark_notebook(browser: Browser, two: Results) -> None:
+    """Its heading was white on white, because JupyterLab's text colour of tables took effect on our background."""
+    page = browser.browser.new_page()
+    # What JupyterLab's style sheets say of tables, with the values of its dark theme.
+    page.set_content(
+        f"""<style>.jp-RenderedHTMLCommon table {{ color: white; }}
+            .jp-RenderedHTMLCommon tbody tr:nth-child(odd) {{ background: #111111; }}</style>
+        <div class="jp-RenderedHTMLCommon">{two._repr_html_()}</div>"""
+    )
+    for cell in ("th", "tbody td"):
+        assert page.locator(cell).first.evaluate("(one) => getComputedStyle(one).color") == "rgb(28, 31, 35)"
+    row = page.locator("tbody tr").first
+    assert row.evaluate("(one) => getComputedStyle(one).backgroundColor") == "rgba(0, 0, 0, 0)"
+    page.close()

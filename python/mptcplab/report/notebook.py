@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from mptcplab.text import Table
     from mptcplab.trace.reader import Trace
 
-# The colours of a page, for a figure by itself; a notebook decides its background.
+# The colours of a page, for a figure by itself, on a background of its own. The colours that a notebook has for tables
+# must not take effect there: those of a dark JupyterLab are white text on dark rows.
 _STYLE = (
     ".mptcplab {{ --ink: #1c1f23; --soft: #59616b; --page: #ffffff; --pipe: #e4e7eb; --host: #1c1f23; "
     "--host-ink: #ffffff; {palette} background: var(--page); color: var(--ink); padding: 8px; }}"
-    ".mptcplab svg.tall {{ display: none; }} .mptcplab .pipe {{ fill: none; stroke: var(--pipe); stroke-width: 16; "
-    "stroke-linecap: round; }} .mptcplab .flow {{ fill: none; stroke-width: 2.6; }} "
+    ".mptcplab table {{ color: inherit !important; }} .mptcplab tr {{ background: none !important; }} "
+    ".mptcplab svg {{ display: block; }} .mptcplab svg.tall {{ display: none; }} "
+    ".mptcplab .pipe {{ fill: none; stroke: var(--pipe); stroke-width: 16; stroke-linecap: round; }} "
+    ".mptcplab .flow {{ fill: none; stroke-width: 2.6; }} "
     ".mptcplab .label {{ font: 13px sans-serif; fill: var(--soft); paint-order: stroke; stroke: var(--page); "
     "stroke-width: 4px; stroke-linejoin: round; }} .mptcplab .label .name {{ font-weight: 700; fill: var(--ink); }} "
     ".mptcplab .label .tag {{ font-weight: 600; }} .mptcplab .host {{ fill: var(--host); }} "
