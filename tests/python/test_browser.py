@@ -361,6 +361,17 @@ def test_the_keyboard_reaches_everything_and_everything_has_a_name(browser: Brow
             .map((one) => one.outerHTML)"""
     )
     assert unnamed == []
+    # The table had the name of the part of the page that it is in, and the scenario file scrolled by mouse only.
+    regions = page.get_by_role("region").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('aria-label') ?? one.querySelector('h2').textContent)"
+    )
+    assert len(regions) == len(set(regions)) and "Table of results" in regions
+    unreached = page.evaluate(
+        """() => [...document.querySelectorAll("main :not(.choices, .command)")].filter((one) =>
+            one.tabIndex < 0 && ["auto", "scroll"].includes(getComputedStyle(one).overflowX))
+            .map((one) => one.outerHTML)"""
+    )
+    assert unreached == []
     reached: list[str] = []
     page.evaluate("() => { const title = document.querySelector('h1'); title.tabIndex = -1; title.focus(); }")
     for _ in range(80):
