@@ -93,8 +93,11 @@ fn two_paths() -> String {
     )
 }
 
+/// In Linux 6.18, a window of 2486 packets after a bulk transfer over the loopback was the same after forty messages of
+/// twelve packets, 50 ms apart: every ACK that may raise the window renews `snd_cwnd_stamp` (`tcp_cong_avoid`).
+/// Before, it was set halfway to its use once per timeout.
 #[test]
-fn a_window_is_reduced_to_its_use_where_the_application_limits_the_sender() {
+fn a_window_beyond_its_use_stays_while_acks_come() {
     // 14 segments at once, of which the initial window of 10 makes it grow beyond its use.
     let messages = (
         "flows.f.traffic",
@@ -105,9 +108,8 @@ fn a_window_is_reduced_to_its_use_where_the_application_limits_the_sender() {
         (two_paths(), &[messages, ("scheduler", "linger")]),
     ] {
         let run = simulate_one(&text, set);
-        let largest = (0..6000).map(|ms| cwnd(&run, f64::from(ms))).max().unwrap();
-        let end = cwnd(&run, 6000.0);
-        assert!((14..largest).contains(&end), "{end} of {largest}");
+        let (early, end) = (cwnd(&run, 1000.0), cwnd(&run, 6000.0));
+        assert!(end > 18 && end >= early, "{early}, then {end}");
     }
 }
 

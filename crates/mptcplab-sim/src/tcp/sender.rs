@@ -671,11 +671,13 @@ impl Sender {
     }
 
     /// RFC 2861: a window that was not full for a retransmission timeout is set halfway to its use, unless the application
-    /// waits for room in the send buffer (Linux `tcp_cwnd_application_limited` with `SOCK_NOSPACE`).
+    /// waits for room in the send buffer (Linux `tcp_cwnd_application_limited` with `SOCK_NOSPACE`). Every ACK that
+    /// brings something new starts the time anew (`tcp_cong_avoid`, `tcp_end_cwnd_reduction`).
     fn not_limited(&mut self, now: u64, cc: &mut CcTable, writer_waits: bool) {
         self.usage.used_pkts = self.usage.used_pkts.max(self.sock.tp.packets_out);
+        let since_ns = self.usage.stamp_ns.max(self.rtx.progress_ns);
         if !self.config.slow_start_after_idle
-            || now - self.usage.stamp_ns < self.rtt.rto_ns()
+            || now - since_ns < self.rtt.rto_ns()
             || self.rates.is_some()
         {
             return;
