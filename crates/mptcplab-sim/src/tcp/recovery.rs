@@ -108,7 +108,7 @@ impl Sender {
         if let Some((first_ns, last_ns)) = rtts {
             self.rtt.sample(&mut self.sock.tp, first_ns, last_ns);
         }
-        let delivered = self.sock.tp.delivered - prior_delivered;
+        let delivered = self.sock.tp.delivered - prior_delivered - u32::from(summary.dsack);
         if delivered > 0 {
             let last_ns = rtts.map(|(_, last_ns)| last_ns);
             self.report_acked(cc, delivered, last_ns, prior_inflight);
@@ -131,7 +131,7 @@ impl Sender {
         if ack < high {
             return;
         }
-        if !self.recovery.tlp_retrans || summary.dsack {
+        if !self.recovery.tlp_retrans || summary.probe_was_duplicate {
             self.recovery.tlp_high_seq = None;
         } else if ack > high || summary.newly > 0 {
             // The probe repaired a loss: one reduction, done at once.
@@ -347,7 +347,8 @@ impl Sender {
                 return;
             }
             if self.sock.tp.snd_nxt > self.recovery.high_seq {
-                if summary.data_sacked || summary.newly == 0 {
+                // The D-SACK of the retransmission is not a duplicate of an ACK.
+                if summary.data_sacked || summary.newly == 0 && !summary.dsack {
                     self.recovery.frto = false;
                 }
             } else if summary.newly > 0 && !recovered {

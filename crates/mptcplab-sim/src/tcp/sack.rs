@@ -18,7 +18,7 @@ impl Sender {
         let mut sack = *sack;
         let mut blocks = &mut sack.blocks[..usize::from(sack.len)];
         if sack.dsack {
-            summary.dsack = self.note_dsack(blocks[0]);
+            summary.dsack = self.note_dsack(blocks[0], summary);
             blocks = &mut blocks[1..];
         }
         // The latest block comes first and would make lower ones look reordered; Linux sorts them as well.
@@ -91,7 +91,8 @@ impl Sender {
 
     /// A D-SACK: one retransmission was spurious. Returns whether it counts: a network that duplicates packets causes more of
     /// them than there were retransmissions (`tcp_dsack_seen`).
-    fn note_dsack(&mut self, (start, end): (u32, u32)) -> bool {
+    fn note_dsack(&mut self, (start, end): (u32, u32), summary: &mut AckSummary) -> bool {
+        summary.probe_was_duplicate = self.recovery.tlp_high_seq == Some(end);
         self.scoreboard.dsacks += 1;
         if self.scoreboard.dsacks > self.count.retransmitted {
             return false;
@@ -99,15 +100,16 @@ impl Sender {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
         let sent_again =
             start < una || start < nxt && self.segments.get(start).flags & flag::EVER != 0;
+        // A copy that was not needed is delivered as well.
+        self.sock.tp.delivered += 1;
         let r = &mut self.recovery;
-        let answers_probe = r.tlp_high_seq == Some(end);
         if let (Some(marker), Some(pending)) = (r.undo_marker, r.undo_retrans.as_mut()) {
             if start >= marker && sent_again && *pending > 0 {
                 *pending -= 1;
             }
         }
         // A probe is not a retransmission that a wider window would have prevented.
-        if self.scoreboard.reordering_seen && !answers_probe {
+        if self.scoreboard.reordering_seen && !summary.probe_was_duplicate {
             self.scoreboard.rack.widen(una, nxt);
         }
         true

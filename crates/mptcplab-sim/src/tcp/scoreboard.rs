@@ -82,6 +82,8 @@ pub(crate) struct AckSummary {
     /// An original transmission from before the recovery point arrived.
     pub(crate) original_arrived: bool,
     pub(crate) dsack: bool,
+    /// A D-SACK reports the tail loss probe.
+    pub(super) probe_was_duplicate: bool,
     pub(crate) retrans_acked: bool,
     /// RTT of the first and the last newly acknowledged original segment.
     pub(crate) first_sent_ns: Option<u64>,
