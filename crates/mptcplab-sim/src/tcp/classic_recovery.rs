@@ -44,7 +44,7 @@ impl Sender {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
         let mut summary = AckSummary::default();
-        self.clean_acked(packet.seq(), self.fack(), &mut summary);
+        self.clean_acked(packet.seq(), packet.ts(), self.fack(), &mut summary);
         self.skip_acked();
         self.uncount_delivered(summary.newly);
         self.classic.duplicates = 0;

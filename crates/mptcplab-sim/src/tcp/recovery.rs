@@ -28,7 +28,7 @@ impl Sender {
         };
         let prior_fack = self.fack();
         self.process_sacks(&sack, packet.seq(), &mut summary);
-        self.clean_acked(packet.seq(), prior_fack, &mut summary);
+        self.clean_acked(packet.seq(), packet.ts(), prior_fack, &mut summary);
         self.check_sack_reordering(&summary);
         self.sample_rtt(
             cx.now,

@@ -5,6 +5,7 @@
 use super::scoreboard::AckSummary;
 use super::segments::flag;
 use super::sender::Sender;
+use crate::net::packet::tick;
 use crate::net::{SackBlocks, World};
 use mptcplab_cc::CaState;
 use std::cmp::Reverse;
@@ -124,15 +125,22 @@ impl Sender {
         }
     }
 
-    /// Remove everything below the cumulative ACK from the scoreboard. `prior_fack`: [`Self::fack`] before this ACK. Its own SACK
-    /// blocks lie above the cumulative ACK and do not show reordering.
-    pub(crate) fn clean_acked(&mut self, ack: u32, prior_fack: u32, summary: &mut AckSummary) {
+    /// Remove everything below the cumulative ACK from the scoreboard. `echo`: the timestamp that the ACK echoes.
+    /// `prior_fack`: [`Self::fack`] before this ACK. Its own SACK blocks lie above the cumulative ACK and do not show
+    /// reordering.
+    pub(crate) fn clean_acked(
+        &mut self,
+        ack: u32,
+        echo: u32,
+        prior_fack: u32,
+        summary: &mut AckSummary,
+    ) {
         let una = self.sock.tp.snd_una;
         if ack == una {
             return;
         }
         for seq in una..ack {
-            self.clean_one(seq, summary);
+            self.clean_one(seq, echo, summary);
         }
         summary.newly = ack - una;
         self.sock.tp.snd_una = ack;
@@ -148,7 +156,7 @@ impl Sender {
         }
     }
 
-    fn clean_one(&mut self, seq: u32, summary: &mut AckSummary) {
+    fn clean_one(&mut self, seq: u32, echo: u32, summary: &mut AckSummary) {
         let segment = *self.segments.get(seq);
         let flags = segment.flags;
         let tp = &mut self.sock.tp;
@@ -176,7 +184,12 @@ impl Sender {
             }
         }
         if flags & flag::SACKED == 0 {
-            self.rack_advance(flags, seq + 1, segment.sent_ns);
+            // An older timestamp tells that the copy was not needed and says nothing about when what arrived was sent
+            // (`tcp_skb_spurious_retrans`).
+            let is_original = flags & flag::EVER != 0 && echo < tick(segment.sent_ns);
+            if !is_original {
+                self.rack_advance(flags, seq + 1, segment.sent_ns);
+            }
             self.note_delivered(seq, segment.sent_ns, flags);
         }
     }
