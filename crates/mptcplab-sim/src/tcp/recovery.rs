@@ -234,6 +234,8 @@ impl Sender {
 
     /// Fast recovery begins: one reduction per episode.
     fn enter_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
+        // An earlier episode says nothing about what this one sends again (`tcp_retrans_stamp_cleanup`).
+        self.forget_stamp();
         self.recovery.prior_ssthresh = 0;
         self.init_undo();
         if !self.recovery.in_reduction() {
@@ -289,10 +291,15 @@ impl Sender {
         }
     }
 
-    fn try_to_open(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
+    /// Forget when the first retransmission was sent, unless one of them may still be on the way.
+    fn forget_stamp(&mut self) {
         if !self.any_retransmitted() {
             self.recovery.retrans_stamp = None;
         }
+    }
+
+    fn try_to_open(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
+        self.forget_stamp();
         if echo {
             self.enter_cwr(cx, cc);
         }
@@ -405,9 +412,7 @@ impl Sender {
         if self.sock.tp.retrans_out > 0 {
             return true;
         }
-        if !self.any_retransmitted() {
-            self.recovery.retrans_stamp = None;
-        }
+        self.forget_stamp();
         self.unmark_lost();
         self.undo_reduction(cx, cc);
         self.try_keep_open(cc);
