@@ -44,7 +44,7 @@ impl Sender {
         self.process_tlp(packet.seq(), &summary, cx, cc);
         let mut reordering_wait = None;
         if self.is_dubious(&summary, packet.echo()) {
-            reordering_wait = self.advance_state(cx, cc, &summary, packet);
+            reordering_wait = self.advance_state(cx, cc, &mut summary, packet);
         }
         if let Some(wait) = reordering_wait {
             self.arm_reordering(cx, wait);
@@ -58,7 +58,7 @@ impl Sender {
         } else {
             self.control_window(cc, delivered, lost > 0, packet.seq(), &summary);
         }
-        if !self.recovery.frto_hold {
+        if !self.recovery.frto_hold && !summary.holds_back {
             self.retransmit_lost(cx);
         }
         self.age_app_limited();
@@ -154,7 +154,7 @@ impl Sender {
         &mut self,
         cx: &mut World,
         cc: &mut CcTable,
-        summary: &AckSummary,
+        summary: &mut AckSummary,
         packet: &Packet,
     ) -> Option<u64> {
         if packet.echo() {
@@ -182,6 +182,7 @@ impl Sender {
         match self.recovery.state {
             CaState::Recovery => {
                 if summary.newly > 0 && self.undo_partial(cx, cc, summary, packet.ts()) {
+                    summary.holds_back = true;
                     return None;
                 }
                 if self.undo_by_dsack(cx, cc) {

@@ -84,6 +84,9 @@ pub(crate) struct AckSummary {
     pub(crate) dsack: bool,
     /// A D-SACK reports the tail loss probe.
     pub(super) probe_was_duplicate: bool,
+    /// It shows that the recovery may not have been needed, while retransmissions are in flight: nothing else is sent
+    /// again now.
+    pub(super) holds_back: bool,
     pub(crate) retrans_acked: bool,
     /// RTT of the first and the last newly acknowledged original segment.
     pub(crate) first_sent_ns: Option<u64>,
