@@ -1,6 +1,7 @@
 //! The retransmission timer: timeout, tail loss probe and reordering timer (RFC 6298, RFC 8985).
 
 use super::rtt::{RTO_MAX_US, RTO_MIN_US};
+use super::scoreboard::DUP_THRESHOLD;
 use super::segments::flag;
 use super::sender::Sender;
 use super::state::Pending;
@@ -186,6 +187,12 @@ impl Sender {
     fn enter_loss(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.mark_lost_on_timeout(cx.now);
         let new_recovery = (self.recovery.state as u8) < CaState::Recovery as u8;
+        // So much was SACKed, and yet a timeout: the degree of reordering was overestimated.
+        if self.recovery.state as u8 <= CaState::Disorder as u8
+            && self.sock.tp.sacked_out >= DUP_THRESHOLD
+        {
+            self.scoreboard.reordering = self.scoreboard.reordering.min(DUP_THRESHOLD);
+        }
         let r = &self.recovery;
         if r.state as u8 <= CaState::Disorder as u8
             || r.high_seq <= self.sock.tp.snd_una

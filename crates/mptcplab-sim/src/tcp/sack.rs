@@ -146,8 +146,8 @@ impl Sender {
         self.sock.tp.snd_una = ack;
         self.scoreboard.fack = self.scoreboard.fack.max(ack);
         self.scoreboard.next_original = self.scoreboard.next_original.max(ack);
-        if let Some(lowest) = summary.lowest {
-            self.note_reordering(lowest, prior_fack);
+        if let Some(lowest) = summary.lowest.filter(|&lowest| lowest < prior_fack) {
+            self.note_reordering(lowest, self.fack());
         }
         if self.sock.tp.packets_out == 0 {
             self.scoreboard.retransmitted.clear();

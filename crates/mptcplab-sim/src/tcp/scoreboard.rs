@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Segments that must arrive above a hole before it counts as lost without waiting (RFC 6675).
-const DUP_THRESHOLD: u32 = 3;
+pub(super) const DUP_THRESHOLD: u32 = 3;
 /// Recoveries for which a widened reordering window persists (RFC 8985 section 6.2).
 const REO_WND_PERSIST: u8 = 16;
 
