@@ -107,6 +107,8 @@ impl Sender {
         let rtts = summary.rtts_ns(now, echo);
         if let Some((first_ns, last_ns)) = rtts {
             self.rtt.sample(&mut self.sock.tp, first_ns, last_ns);
+            // RFC 6298 section 5: a new measurement ends the backoff, that of a SACK as well (`tcp_ack_update_rtt`).
+            self.rtx.backoff = 0;
         }
         let delivered = self.sock.tp.delivered - prior_delivered - u32::from(summary.dsack);
         if delivered > 0 {
