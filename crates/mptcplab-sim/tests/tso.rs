@@ -1,6 +1,6 @@
 //! Groups of segments, and ACKs that PSH asks for (`tso`), compared with Linux 6.18 on the same scenario.
 
-use crate::common::{simulate_all, sweep};
+use crate::common::{simulate_all, simulate_one, sweep};
 use mptcplab_sim::{Control, simulate};
 
 /// Two subflows of one connection and a TCP flow through one drop-tail bottleneck.
@@ -68,6 +68,42 @@ fn waiting_for_a_larger_group_does_not_leave_the_link_idle() {
             let used = run.utilisation("neck");
             assert!(used > 0.97, "{rate}: {used}");
         }
+    }
+}
+
+/// A millisecond of the rate is six or seven segments, at 5/4 of it eight. They wait for each other on a link of 1 Gbit/s,
+/// where a segment takes 12.112 us. Before, every segment was paced, and none waited.
+#[test]
+fn a_paced_group_leaves_as_one() {
+    const PACED: &str = r#"
+duration = "5 s"
+warmup = "2 s"
+sample = "10 ms"
+[links.access]
+from = "S"
+to = "M"
+rate = "1 Gbit/s"
+delay = "1 ms"
+[links.neck]
+from = "M"
+to = "D"
+rate = "80 Mbit/s"
+delay = "9 ms"
+queue = "2 BDP"
+[flows.f]
+transport = "tcp"
+path = ["access", "neck"]
+tso = true
+send_jitter = "0 s"
+"#;
+    for (cc, pacing) in [("bbr", "false"), ("reno", "true")] {
+        let run = simulate_one(PACED, &[("cc", cc), ("flows.f.pacing", pacing)]);
+        let t = &run.outcome.tables.link;
+        let late = |&i: &usize| t.link[i] == 0 && t.t_ns[i] > 2_000_000_000;
+        let longest = (0..t.len()).filter(late).map(|i| t.queue_delay_max_ns[i]);
+        let segments = 1 + longest.max().unwrap() / 12_112;
+        assert!((6..=9).contains(&segments), "{cc}: {segments}");
+        assert!(run.goodput("f") > 70.0, "{cc}: {}", run.goodput("f"));
     }
 }
 

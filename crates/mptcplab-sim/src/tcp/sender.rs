@@ -416,7 +416,8 @@ impl Sender {
         if !self.pacing.enabled || self.sock.tp.sk_pacing_rate == 0 {
             return false;
         }
-        if cx.now >= self.pacing.next_ns {
+        // A group leaves as one buffer, and the next one waits for all of it.
+        if cx.now >= self.pacing.next_ns || self.is_within_group(cx.now) {
             return false;
         }
         self.pacing.blocked = true;

@@ -11,6 +11,8 @@ use mptcplab_cc::CaState;
 
 /// Linux' `tcp_min_tso_segs`.
 const LEAST_SEGMENTS: u32 = 2;
+/// Below this rate in bytes/s, BBR's groups may be single segments: 1.2 Mbit/s, Linux' `bbr_min_tso_rate`.
+const SLOW_RATE: u64 = 150_000;
 /// Shift of a rate in bytes/s to about a millisecond of it: Linux' `sk_pacing_shift`.
 const PACING_SHIFT: u32 = 10;
 /// Every so many halvings of [`MOST_BYTES`] for 512 us of the least RTT: Linux' `tcp_tso_rtt_log`.
@@ -31,9 +33,14 @@ impl Sender {
         !self.config.tso || self.fits_group(now, available)
     }
 
+    /// Whether a group leaves now that is not complete.
+    pub(crate) fn is_within_group(&self, now: u64) -> bool {
+        self.tso.left > 0 && self.tso.begun_ns == now
+    }
+
     #[inline(never)]
     fn fits_group(&mut self, now: u64, available: u32) -> bool {
-        if self.tso.left > 0 && self.tso.begun_ns == now {
+        if self.is_within_group(now) {
             return true;
         }
         let most = self.group_segments();
@@ -68,9 +75,20 @@ impl Sender {
         let tp = &self.sock.tp;
         let halvings = tp.min_rtt_us >> RTT_LOG;
         let near = MOST_BYTES.checked_shr(halvings).unwrap_or(0);
-        let bytes = (self.default_pacing_rate() >> PACING_SHIFT) + near;
+        let (rate, least) = self.rate_and_least_segments();
+        let bytes = (rate >> PACING_SHIFT) + near;
         let segments = bytes.min(MOST_BYTES) / u64::from(tp.mss_cache.max(1));
-        (segments as u32).max(LEAST_SEGMENTS)
+        (segments as u32).max(least)
+    }
+
+    /// The pacing rate in bytes/s, which may be the algorithm's own, and the segments of the smallest group.
+    fn rate_and_least_segments(&self) -> (u64, u32) {
+        if self.rates.is_none() {
+            return (self.default_pacing_rate(), LEAST_SEGMENTS);
+        }
+        let rate = self.sock.tp.sk_pacing_rate;
+        let least = if rate < SLOW_RATE { 1 } else { LEAST_SEGMENTS };
+        (rate, least)
     }
 
     /// Whether an ACK is likely to come soon enough for a larger group.
