@@ -684,3 +684,15 @@ def test_eight_subflows_are_told_apart_without_colours() -> None:
     for name in ("dash", "svg_dash", "mpl_dash", "hatch", "marker"):
         assert len({getattr(look, name) for look in looks}) == 8
     assert len({(look.colour, look.dash) for look in (style(index) for index in range(48))}) == 48
+
+
+def test_all_that_scrolls_can_be_focused_by_keyboard() -> None:
+    """In the templates of all pages: only what has the focus scrolls by keyboard, and a name says what it is."""
+    package = Path(mptcplab.__file__).parent
+    found = [
+        (path.name, tag)
+        for path in sorted(package.rglob("*.html"))
+        for tag in re.findall(r'<[a-z]+ [^>]*class="[^"]*\bscroll\b[^"]*"[^>]*>', path.read_text(encoding="utf-8"))
+    ]
+    assert len(found) >= 15
+    assert [one for one in found if 'tabindex="0"' not in one[1] or "aria-label=" not in one[1]] == []

@@ -11,7 +11,6 @@ use crate::tcp::receiver::AckPolicy;
 use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_trace::EventKind;
-use std::mem::offset_of;
 
 /// Time until a thread that waits for data runs. The emulator's threads took 12 us at the median and 80 us at the 99th percentile
 /// on an idle machine with Linux 6.18; a thread without their priority takes longer. Without this delay, and with two and four
@@ -34,7 +33,7 @@ pub(crate) struct Connection {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(offset_of!(Connection, tx) % 64 == 0);
+const _: () = assert!(std::mem::offset_of!(Connection, tx) % 64 == 0);
 
 impl Connection {
     /// `answers_push`: acknowledge segments with PSH as Linux does since 6.6; only senders with `tso` set the flag.
