@@ -988,6 +988,10 @@ def test_machines_that_repeat_one_trajectory_run_with_random_delays(
     assert whole[0].lasting.parent == tmp_path
     text = page.page(replace(found, entries=(replace(entry, verdict=Verdict.HOLDS),)), with_figure=False)
     assert ("on the link before: behind `neck` (880 µs)." in text) == one_draw
+    # One repetition is no draw of several.
+    first.clear()
+    matrix.measure(scenarios=[scenario], engines=engines, quick=True)
+    assert first == []
 
 
 def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: Path, tmp_path: Path) -> None:

@@ -536,7 +536,8 @@ def _entry(path: Path, how: _How) -> Entry:
 
 def _needed_delays(runs: Sweep) -> dict[str, int]:
     """The random delays (ns), by link, without which the repetitions of an emulated machine are one trajectory."""
-    if runs.sim_reps is None or _has_real_time(runs.engines):
+    is_short = (runs.overrides.reps or 0) <= _FIRST_REPETITIONS
+    if runs.sim_reps is None or is_short or _has_real_time(runs.engines):
         return {}
     first = judge(replace(runs, overrides=replace(runs.overrides, reps=_FIRST_REPETITIONS), same_noise=True).run())
     return phases.random_delays(first.results, runs) if phases.is_one_draw(first) else {}
