@@ -278,8 +278,7 @@ def test_a_machines_repetitions_that_coincide_are_one_draw(
 
 
 def test_the_settings_of_random_delays_are_those_of_the_links(runs: Sweep) -> None:
-    settings = phases.settings_of({"neck": 1_200_000, "a": 830})
-    overrides = replace(runs.overrides, settings={**runs.overrides.settings, **settings})
+    overrides = phases.delayed(runs.overrides, {"neck": 1_200_000, "a": 830})
     [run] = resolved_runs(Path(runs.scenario), replace(overrides, reps=1))
     reorder = {link["name"]: link["reorder"] for link in run["links"] if link["reorder"] is not None}
     found = {name: (one["min_extra_delay_ns"], one["max_extra_delay_ns"]) for name, one in reorder.items()}

@@ -520,7 +520,7 @@ def _entry(path: Path, how: _How) -> Entry:
             lasting=how.lasting,
         )
         if delays := _needed_delays(runs):
-            changes = replace(changes, settings={**changes.settings, **phases.settings_of(delays)})
+            changes = phases.delayed(changes, delays)
             command = command_of_one(path, how.engines, changes, sim_reps)
             entry = replace(entry, command=command, random_delays=delays)
             # Apart from the first repetitions, which a sweep with others would remove.

@@ -180,12 +180,13 @@ def _fastest_bps(link: Link) -> float | None:
     return max([link.rate_bps, *(change.rate_bps for change in link.schedule if change.rate_bps is not None)])
 
 
-def settings_of(delays: Mapping[str, int]) -> dict[str, str]:
-    """The settings that delay every packet behind these links at random by up to so many nanoseconds."""
-    return {
+def delayed(overrides: Overrides, delays: Mapping[str, int]) -> Overrides:
+    """The same with every packet delayed behind these links at random, by up to so many nanoseconds."""
+    random = {
         _key(name): f'{{ probability = "100 %", delay = "uniform(0 ms, {delay_ns} ns)" }}'
         for name, delay_ns in delays.items()
     }
+    return replace(overrides, settings={**overrides.settings, **random})
 
 
 def _only(overrides: Overrides, results: Results, outside: list[dict[str, Any]]) -> Overrides:
@@ -198,6 +199,6 @@ def _only(overrides: Overrides, results: Results, outside: list[dict[str, Any]])
 
 def _again(runs: Sweep, delays: dict[str, int]) -> Results:
     """The runs of these engines, with random delays."""
-    overrides = replace(runs.overrides, settings={**runs.overrides.settings, **settings_of(delays)})
+    overrides = delayed(runs.overrides, delays)
     # Apart from the runs that this repeats, which a sweep with others would remove.
     return replace(runs, overrides=overrides, same_noise=True, lasting=None).run()

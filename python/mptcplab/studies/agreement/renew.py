@@ -69,11 +69,8 @@ def _renewed(entry: Entry, engines: tuple[str, str], jobs: int) -> Entry:
     names = words[words.index("--cc") + 1] if "--cc" in words else None
     changes = matrix.short(path, VIRTUAL, engines)
     assert changes is not None, "it was short enough before"
-    changes = replace(
-        changes,
-        cc=Overrides.of(names, None, None, None, None, None).cc,
-        settings={**changes.settings, **phases.settings_of(entry.random_delays)},
-    )
+    changes = replace(changes, cc=Overrides.of(names, None, None, None, None, None).cc)
+    changes = phases.delayed(changes, entry.random_delays)
     times = HostTimes(entry.host_delay_ns or 0, entry.send_jitter_ns or 0)
     settings = {
         **changes.settings,
