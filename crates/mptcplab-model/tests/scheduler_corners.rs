@@ -52,7 +52,7 @@ impl Path for Sub {
         self.window
     }
     fn inflight(&self) -> u32 {
-        if self.full { 10 } else { 0 }
+        if self.full { self.window } else { 0 }
     }
     fn queued(&self) -> u32 {
         self.queued
@@ -222,13 +222,25 @@ const CHUNKS: SendQueue = SendQueue {
     mss: 1400,
 };
 
+/// The scheduler of a connection whose application waits for room, after the subflows' send buffers have followed their windows.
+fn with_buffers(subs: &[Sub]) -> Scheduler {
+    let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
+    for _ in 0..2 {
+        scheduler.buffer_end(subs, &CHUNKS);
+    }
+    for (i, sub) in subs.iter().enumerate() {
+        scheduler.note_pushed(i, sub, CHUNKS.mss);
+    }
+    scheduler
+}
+
 /// Linux `__subflow_push_pending`: after each chunk it looks whether the burst is complete, or the send buffer full, which
 /// holds 2 * 10 * (2048 + 256) bytes for a window of 10.
 #[test]
 fn a_burst_of_linger_ends_with_a_chunk() {
     let given = |sub, next| {
-        let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
         let subs = [sub, Sub { queued: 60, ..SUB }];
+        let mut scheduler = with_buffers(&subs);
         let queue = SendQueue { next, ..CHUNKS };
         scheduler.buffer_end(&subs, &queue);
         scheduler.pick(&subs, &queue).map(|a| a.segments)
@@ -280,12 +292,45 @@ fn the_application_writes_chunks_until_the_buffer_is_full_and_waits_for_a_third(
     assert_eq!(end(111, 111, 120), 120);
 }
 
+/// Linux `tcp_should_expand_sndbuf`: buffers for windows of 100 and 75 packets are 460,800 and 345,600 bytes, at first 46,080.
+#[test]
+fn a_send_buffer_grows_while_the_application_waits_and_the_window_is_not_full() {
+    let slow = Sub { window: 75, ..SUB };
+    let fast = Sub { window: 100, ..SUB };
+    let full = Sub { full: true, ..slow };
+    let queue = |una| SendQueue {
+        una,
+        next: una,
+        written: 10_000,
+        ..CHUNKS
+    };
+    // Segments that are written beyond those that are acknowledged.
+    let room =
+        |scheduler: &mut Scheduler, una| scheduler.buffer_end(&[slow, fast], &queue(una)) - una;
+    let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
+    // The application has just written, and nobody has woken it up since.
+    assert_eq!(room(&mut scheduler, 0), 71);
+    scheduler.note_pushed(0, &slow, 1400);
+    assert_eq!(room(&mut scheduler, 0), 71);
+    // Now it waits. One subflow fills its window, the other does not.
+    scheduler.note_pushed(0, &full, 1400);
+    scheduler.note_pushed(1, &fast, 1400);
+    assert_eq!(room(&mut scheduler, 0), 375);
+    assert_eq!(room(&mut scheduler, 0), 375);
+    scheduler.note_pushed(0, &slow, 1400);
+    assert_eq!(room(&mut scheduler, 0), 585);
+    // A third is free: it writes again, and no buffer grows before the next ACK.
+    assert_eq!(room(&mut scheduler, 200), 595);
+    scheduler.note_pushed(1, &Sub { window: 300, ..SUB }, 1400);
+    assert_eq!(room(&mut scheduler, 200), 595);
+}
+
 /// Linux `__mptcp_sync_sndbuf`: what a removed subflow's buffer held is not there any more. Windows of 100 and 10 packets have
 /// room for 460,800 and 46,080 bytes.
 #[test]
 fn the_buffer_of_a_removed_subflow_goes_with_it() {
-    let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
     let large = Sub { window: 100, ..SUB };
+    let mut scheduler = with_buffers(&[large, SUB]);
     let removed = Sub {
         established: false,
         usable: false,

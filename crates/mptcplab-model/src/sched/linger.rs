@@ -1,8 +1,8 @@
 //! Upstream Linux' scheduler: the subflow whose queued data would be gone first at its pacing rate (`mptcp_subflow_get_send` in
 //! net/mptcp/protocol.c). It assigns bursts ahead of the congestion window.
 //!
-//! Assignments are bounded by send buffers, as in Linux: each subflow's grows with its window, and the connection
-//! holds as much unacknowledged data as all of them together. A burst that waits on a slow subflow therefore stops the
+//! Assignments are bounded by send buffers, as in Linux: each subflow's grows with the window that it does not fill, and the
+//! connection holds as much unacknowledged data as all of them together. A burst that waits on a slow subflow therefore stops the
 //! fast one once the buffer is full. The application writes, and a subflow gets, whole chunks: both buffers may take one that
 //! they only have room to begin.
 
@@ -36,6 +36,8 @@ pub struct Linger {
     written: u32,
     /// The application found the connection's buffer full, and waits until a third of it is free.
     waits: bool,
+    /// It still waited when it could last have been woken up (Linux `SOCK_NOSPACE`).
+    has_no_space: bool,
 }
 
 impl Linger {
@@ -46,6 +48,7 @@ impl Linger {
         let queued = |end: u32| u64::from(end.saturating_sub(queue.una)) * u64::from(queue.mss);
         self.written = self.written.clamp(queue.next, queue.written);
         self.waits &= queued(self.written) * 3 > buffer * 2;
+        self.has_no_space = self.waits;
         while !self.waits && self.written < queue.written {
             self.waits = queued(self.written) >= buffer;
             if !self.waits {
@@ -54,13 +57,14 @@ impl Linger {
         }
     }
 
-    /// Bytes that the connection's send buffer holds, after the subflows' have followed their windows.
+    /// Bytes that the connection's send buffer holds.
     fn send_buffer<P: Path>(&mut self, subflows: &[P], mss: u16) -> u64 {
         for (buffer, subflow) in self.buffer_bytes.iter_mut().zip(subflows) {
-            *buffer = match wanted_buffer(subflow, mss) {
+            *buffer = if subflow.is_established() {
+                (*buffer).max(buffer_for(MIN_BUFFER_PKTS, mss))
+            } else {
                 // Before it exists, and once it has been removed (`__mptcp_sync_sndbuf`).
-                0 => 0,
-                wanted => (*buffer).max(wanted),
+                0
             };
         }
         CONNECTION_BUFFER_BYTES + self.buffer_bytes.iter().sum::<u64>()
@@ -84,13 +88,10 @@ fn first_of_chunk(chunk: u64, mss: u16) -> u32 {
         .min(DSN_MAX.into()) as u32
 }
 
-/// Linux sizes a subflow's send buffer to twice the congestion window (`tcp_sndbuf_expand`); 0 before it exists.
-fn wanted_buffer<P: Path>(subflow: &P, mss: u16) -> u64 {
-    if !subflow.is_established() {
-        return 0;
-    }
+/// Linux sizes a subflow's send buffer to twice the congestion window (`tcp_sndbuf_expand`).
+fn buffer_for(cwnd: u32, mss: u16) -> u64 {
     let segment = (u32::from(mss) + SEGMENT_EXTRA_BYTES).next_power_of_two();
-    let packets = u64::from(subflow.cwnd().max(MIN_BUFFER_PKTS));
+    let packets = u64::from(cwnd.max(MIN_BUFFER_PKTS));
     2 * packets * u64::from(segment + PACKET_STRUCTURE_BYTES)
 }
 
@@ -113,8 +114,10 @@ impl Schedule for Linger {
                     "Pick the subflow with the least queued/avg_pacing, and give it burst = min(65428, window) bytes. \
                      Then avg_pacing = (avg_pacing queued + pacing burst)/(queued + burst). The burst ends with the \
                      chunk (32728 bytes) that completes it or that fills the subflow's send buffer. Pick none while \
-                     that buffer is full. The application writes chunks until the connection's send buffer is full, \
-                     and then waits until a third of it is free.",
+                     that buffer is full. It is sized for twice the largest window with which the subflow had too \
+                     little to send while the application waited. The application writes chunks until the \
+                     connection's send buffer, the sum of the subflows', is full, and then waits until a third of \
+                     it is free.",
                 ),
                 (
                     "Deviations",
@@ -154,6 +157,16 @@ impl Schedule for Linger {
     fn buffer_end<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) -> u32 {
         self.write(subflows, queue);
         self.written
+    }
+
+    /// A subflow's send buffer follows its window only while the application waits for room, and the subflow has too little to
+    /// fill its window (`tcp_should_expand_sndbuf`): while it works on a backlog, its window may grow beyond the buffer.
+    #[inline]
+    fn note_pushed<P: Path>(&mut self, index: usize, subflow: &P, mss: u16) {
+        if self.has_no_space && subflow.is_established() && subflow.inflight() < subflow.cwnd() {
+            let buffer = &mut self.buffer_bytes[index];
+            *buffer = (*buffer).max(buffer_for(subflow.cwnd(), mss));
+        }
     }
 }
 

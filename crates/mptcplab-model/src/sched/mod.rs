@@ -77,6 +77,14 @@ macro_rules! schedulers {
                 }
             }
 
+            /// [`Schedule::note_pushed`].
+            #[inline]
+            pub fn note_pushed<P: Path>(&mut self, index: usize, subflow: &P, mss: u16) {
+                match &mut self.state {
+                    $(State::$Name(this) => this.note_pushed(index, subflow, mss),)*
+                }
+            }
+
             #[inline(never)]
             fn pick_any<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) -> Option<Assignment> {
                 match &mut self.state {

@@ -32,6 +32,10 @@ pub trait Schedule: Sized {
         queue.written
     }
 
+    /// An event of this subflow has been handled, and everything that may be sent has been.
+    #[inline]
+    fn note_pushed<P: Path>(&mut self, _index: usize, _subflow: &P, _mss: u16) {}
+
     /// The subflow for a segment that failed on another one, among those that `admit` lets through.
     fn pick_for_reinjection<P: Path>(
         &self,

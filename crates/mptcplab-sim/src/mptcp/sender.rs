@@ -471,6 +471,7 @@ impl ConnectionSender {
             }
             queue.next = self.next;
         }
+        scheduler.note_pushed(acked, &subflows[acked], queue.mss);
         if let Some(data_rtx) = &mut self.data_rtx {
             data_rtx.rearm(cx, self.index, self.una, self.next);
         }
