@@ -72,9 +72,18 @@ pub(crate) struct Lookahead {
     longest: VecDeque<LongestWait>,
     /// Wait of the last one.
     longest_ns: u64,
-    /// The time of the last [`stats`](Self::stats), and the packets that had arrived.
+    /// The time of the last [`stats`](Self::stats), and the packets that had arrived, and departed.
     counted_ns: u64,
     arrived: u64,
+    departed: u64,
+}
+
+/// Counters before a position of the ring.
+struct Before {
+    ip_bytes: u64,
+    waited_ns: u64,
+    /// Of the packet there; 0 if there is none.
+    length: u64,
 }
 
 impl Lookahead {
@@ -88,6 +97,7 @@ impl Lookahead {
             longest_ns: 0,
             counted_ns: 0,
             arrived: 0,
+            departed: 0,
         }
     }
 
@@ -160,7 +170,7 @@ impl Lookahead {
     /// Forget the packets that were delivered until now.
     fn forget(&mut self, now: u64) {
         let first = self.delivered_until(now);
-        let bytes = self.ip_bytes_before(first);
+        let bytes = self.before(first).ip_bytes;
         self.machine.forget_until(first, bytes);
     }
 
@@ -170,34 +180,56 @@ impl Lookahead {
         }
     }
 
-    /// IP bytes of the packets before a position of the ring.
-    fn ip_bytes_before(&self, position: u64) -> u64 {
+    /// The counters before a position of the ring.
+    #[inline]
+    fn before(&self, position: u64) -> Before {
         let all = self.machine.accepted_ip_bytes();
-        let packet = self.machine.get(position);
-        all - packet.map_or(0, |(_, packet)| packet.bytes_from(all))
-    }
-
-    /// Sum of the waiting times of the packets before a position of the ring.
-    fn waited_ns_before(&self, position: u64) -> u64 {
-        let packet = self.machine.get(position);
-        packet.map_or(self.machine.counters.queue_delay_sum_ns, |(_, packet)| {
-            packet.waited_ns
-        })
+        match self.machine.get(position) {
+            Some((_, packet)) => Before {
+                ip_bytes: all - packet.bytes_from(all),
+                waited_ns: packet.waited_ns,
+                length: packet.length(),
+            },
+            None => Before {
+                ip_bytes: all,
+                waited_ns: self.machine.counters.queue_delay_sum_ns,
+                length: 0,
+            },
+        }
     }
 
     /// The longest wait of the packets that have arrived since the last call; from then on, only those from this position on
-    /// count, which have not.
-    fn take_longest_ns(&mut self, now: u64, arrived: u64) -> u64 {
+    /// count, which have not, and before which packets waited for so long.
+    #[inline]
+    fn take_longest_ns(&mut self, now: u64, arrived: u64, waited_ns: u64) -> u64 {
+        let longest_ns = if self.longest.is_empty() {
+            0
+        } else {
+            self.longest_of_arrived_ns(now)
+        };
+        self.longest_ns = 0;
+        // Usually none of them waits, and there may be many.
+        if waited_ns < self.machine.counters.queue_delay_sum_ns {
+            self.find_longest(arrived, waited_ns);
+        }
+        self.machine.counters.queue_delay_max_ns = self.longest_ns;
+        longest_ns
+    }
+
+    #[inline(never)]
+    fn longest_of_arrived_ns(&mut self, now: u64) -> u64 {
         let arrivals = self.longest.iter().take_while(|l| l.arrives_ns <= now);
         let longest_ns = arrivals.last().map_or(0, |l| l.wait_ns);
         self.longest.clear();
-        self.longest_ns = 0;
-        let mut waited_ns = self.waited_ns_before(arrived);
-        // Usually none of them waits, and there may be many.
+        longest_ns
+    }
+
+    /// Note the waits of packets from a position on, before which packets waited for so long.
+    #[inline(never)]
+    fn find_longest(&mut self, mut position: u64, mut waited_ns: u64) {
         let all_waited_ns = self.machine.counters.queue_delay_sum_ns;
-        let mut position = arrived;
         while waited_ns < all_waited_ns {
-            let after_ns = self.waited_ns_before(position + 1);
+            let after_ns = self.before(position + 1).waited_ns;
             let wait_ns = after_ns - waited_ns;
             let packet = self.machine.get(position);
             if let Some((_, packet)) = packet.filter(|_| wait_ns > self.longest_ns) {
@@ -210,8 +242,6 @@ impl Lookahead {
             waited_ns = after_ns;
             position += 1;
         }
-        self.machine.counters.queue_delay_max_ns = self.longest_ns;
-        longest_ns
     }
 
     /// Packets that arrive until a time, which is not before that of the last call of [`stats`](Self::stats).
@@ -226,10 +256,10 @@ impl Lookahead {
     /// Of the packets that have `arrived` at a time, those that have departed. Where no packet waits, these are all.
     #[inline]
     fn departed_until(&self, ns: u64, arrived: u64) -> u64 {
-        let start = self.machine.positions().start;
+        let first = self.departed.max(self.machine.positions().start);
         let horizon = ns + self.machine.delay_ns();
         let has_departed = |delivery_ns: u64, _: &Passing| delivery_ns <= horizon;
-        if arrived == start {
+        if arrived == first {
             return arrived;
         }
         let last = self.machine.get(arrived - 1);
@@ -237,7 +267,17 @@ impl Lookahead {
             return arrived;
         }
         self.machine
-            .partition_point(start..arrived - 1, has_departed)
+            .partition_point(first..arrived - 1, has_departed)
+    }
+
+    /// Packets that will be dropped, at random and by the queue, when they arrive.
+    #[inline]
+    fn dropped_later(&self) -> (u64, u64) {
+        if self.dropped.is_empty() {
+            return (0, 0);
+        }
+        let at_random = self.dropped.iter().filter(|d| d.at_random).count() as u64;
+        (at_random, self.dropped.len() as u64 - at_random)
     }
 
     /// The counters at time `now`; starts a new interval for the maximum.
@@ -247,20 +287,17 @@ impl Lookahead {
         let departed = self.departed_until(now, arrived);
         self.counted_ns = now;
         self.arrived = arrived;
-        let machine = &self.machine;
+        self.departed = departed;
+        let of_arrived = self.before(arrived);
+        let of_departed = self.before(departed);
         let unsent = arrived - departed;
-        let in_service_bytes = match machine.get(departed) {
-            Some((_, packet)) if unsent > 0 => packet.length(),
-            _ => 0,
-        };
-        let overhead_bytes = machine.overhead_bytes();
+        let in_service_bytes = if unsent > 0 { of_departed.length } else { 0 };
         let waiting = unsent.saturating_sub(1);
-        let departed_ip_bytes = self.ip_bytes_before(departed);
-        let waiting_bytes = self.ip_bytes_before(arrived) - departed_ip_bytes - in_service_bytes
+        let overhead_bytes = self.machine.overhead_bytes();
+        let waiting_bytes = of_arrived.ip_bytes - of_departed.ip_bytes - in_service_bytes
             + waiting * overhead_bytes;
-        let at_random = self.dropped.iter().filter(|d| d.at_random).count() as u64;
-        let at_queue = self.dropped.len() as u64 - at_random;
-        let counted = &machine.counters;
+        let (at_random, at_queue) = self.dropped_later();
+        let counted = &self.machine.counters;
         let (dropped_random, dropped_queue) = (
             counted.dropped_random - at_random,
             counted.dropped_queue - at_queue,
@@ -269,9 +306,9 @@ impl Lookahead {
             arrived: arrived + dropped_random + dropped_queue,
             dropped_random,
             dropped_queue,
-            departed_bytes: departed_ip_bytes + departed * overhead_bytes,
-            queue_delay_sum_ns: self.waited_ns_before(arrived),
-            queue_delay_max_ns: self.take_longest_ns(now, arrived),
+            departed_bytes: of_departed.ip_bytes + departed * overhead_bytes,
+            queue_delay_sum_ns: of_arrived.waited_ns,
+            queue_delay_max_ns: self.take_longest_ns(now, arrived, of_arrived.waited_ns),
             ..Counters::default()
         };
         counters.report(waiting as usize, waiting_bytes, departed)
