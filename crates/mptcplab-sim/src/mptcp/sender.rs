@@ -637,8 +637,7 @@ impl ConnectionSender {
             && sender.phase == Phase::Established
             && sender.has_room()
         {
-            let waiting = sender.mptcp.assigned.len() as u32;
-            if sender.is_paced_out(cx) || !sender.may_send(cx.now, waiting) {
+            if sender.is_paced_out(cx) || !sender.may_send_assigned(cx.now) {
                 return;
             }
             let Some(dsn) = sender.mptcp.assigned.pop_front() else {

@@ -8,6 +8,7 @@
 use super::sender::Sender;
 use super::state::TsoGroup;
 use mptcplab_cc::CaState;
+use std::collections::VecDeque;
 
 /// Linux' `tcp_min_tso_segs`.
 const LEAST_SEGMENTS: u32 = 2;
@@ -31,6 +32,17 @@ impl Sender {
     #[inline]
     pub(crate) fn may_send(&mut self, now: u64, available: u32) -> bool {
         !self.config.tso || self.fits_group(now, available)
+    }
+
+    /// The same for the segments that an MPTCP connection has given to this subflow. A buffer holds only data that are
+    /// consecutive in the connection (`mptcp_skb_can_collapse_to`).
+    #[inline]
+    pub(crate) fn may_send_assigned(&mut self, now: u64) -> bool {
+        if !self.config.tso {
+            return true;
+        }
+        let available = consecutive(&self.mptcp.assigned);
+        self.fits_group(now, available)
     }
 
     /// Whether a group leaves now that is not complete.
@@ -103,5 +115,30 @@ impl Sender {
         let srtt_ns = self.srtt_ns();
         let expected_ns = self.segments.get(tp.snd_una).sent_ns + srtt_ns;
         expected_ns <= now + (srtt_ns / 2).min(NEAR_NS)
+    }
+}
+
+/// How many numbers at the front follow each other.
+fn consecutive(numbers: &VecDeque<u32>) -> u32 {
+    let from = numbers.front().copied().unwrap_or(0);
+    (from..)
+        .zip(numbers)
+        .take_while(|&(expected, &number)| number == expected)
+        .count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::consecutive;
+
+    #[test]
+    fn a_buffer_ends_where_another_subflow_got_what_follows() {
+        let first = |numbers: &[u32]| consecutive(&numbers.iter().copied().collect());
+        assert_eq!(first(&[]), 0);
+        assert_eq!(first(&[7]), 1);
+        assert_eq!(first(&[7, 8, 9, 40, 41]), 3);
+        // A segment that is sent again stands for itself.
+        assert_eq!(first(&[40, 9, 10]), 1);
+        assert_eq!(first(&[9, 10, 11, 12]), 4);
     }
 }
