@@ -687,12 +687,38 @@ def test_eight_subflows_are_told_apart_without_colours() -> None:
 
 
 def test_all_that_scrolls_can_be_focused_by_keyboard() -> None:
-    """In the templates of all pages: only what has the focus scrolls by keyboard, and a name says what it is."""
+    """In the templates of all pages: only what has the focus scrolls by keyboard, and a name says what it is.
+
+    Before, sixteen places repeated the attributes. Now two macros write them, and every place gives a name.
+    """
     package = Path(mptcplab.__file__).parent
-    found = [
-        (path.name, tag)
-        for path in sorted(package.rglob("*.html"))
-        for tag in re.findall(r'<[a-z]+ [^>]*class="[^"]*\bscroll\b[^"]*"[^>]*>', path.read_text(encoding="utf-8"))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.html"))}
+    boxes = re.findall(r'<[a-z]+ [^>]*tabindex="0"[^>]*>', texts.pop("macros.html"))
+    assert len(boxes) == 2
+    assert [one for one in boxes if 'aria-label="{{ name }}"' not in one] == []
+    assert [name for name, text in texts.items() if re.search(r'class="[^"]*\bscroll\b', text)] == []
+    uses = [call for text in texts.values() for call in re.findall(r"{% call scrolling_(?:table|figure)\((.*)\) %}", text)]
+    assert len(uses) >= 20
+    assert [call for call in uses if not re.match(r'"\w|name,|[a-z.]*figures?(\[0\])?\.title', call)] == []
+
+
+def test_boxes_of_tables_and_figures_have_their_names_on_the_page(tmp_path: Path) -> None:
+    page = sweep(tmp_path, reps=2).report(figures=False).read_text()
+    boxes = re.findall(r'<div class="([a-z ]*scroll)" tabindex="0" role="(\w+)" aria-label="(.*?)"( id="[a-z-]+")?', page)
+    assert boxes == [
+        ("scroll", "region", "Table of results", ""),
+        ("scroll", "group", "Drawing of the scenario", ""),
+        (
+            "plot scroll",
+            "group",
+            "Goodput of every configuration; the numbers are in the table of results",
+            ' id="goodput-plot"',
+        ),
+        (
+            "plot scroll",
+            "group",
+            "Plots over time: congestion window, round-trip time, payload received, queue",
+            ' id="time-plot"',
+        ),
+        ("scroll", "region", "All metrics", ""),
     ]
-    assert len(found) >= 15
-    assert [one for one in found if 'tabindex="0"' not in one[1] or "aria-label=" not in one[1]] == []
