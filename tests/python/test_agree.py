@@ -779,6 +779,63 @@ def test_the_report_compares_three_engines(tmp_path: Path) -> None:
     assert table.rows[0] == ("lia", "mp", "11.00", "13.20", "+20.0 ± 115.5", "11.55", "+5.0 ± 0.0")
 
 
+def test_the_page_has_the_verdicts_bounds_differences_and_causes(tmp_path: Path) -> None:
+    """Before, the page compared the engines without a bound, a verdict or a cause.
+
+    mp as in the first test; tcp of the fluid: R = 14 / 16, residuals of 1/8, so 12.706 / 8 / 8 = 19.9 %.
+    """
+    found = three(tmp_path)
+    page = text.report(judge.judge(found, "asked for"), tmp_path / "page.html", figures=False).read_text()
+    told = judgement(page)
+    assert told["verdict"] == ["Agreement of engines: fails"]
+    of_kernel, of_fluid = told["findings"]
+    assert of_kernel.startswith("Fails : kernel against sim: 1 of 2 outside the bounds of 15 % and 0.03 by the point")
+    assert of_fluid.startswith("Holds : fluid against sim: 0 of 2 outside the bounds of 15 % and 0.03 by the point")
+    assert told["captions"][:2] == [
+        "Goodput of a flow may differ by 15 % and by 5 % at the median over all flows, Jain&#39;s index by 0.03.",
+        "Goodput of a flow may differ by 15 % (the median over all flows has no bound), Jain&#39;s index by 0.03.",
+    ]
+    assert told["captions"][2].startswith(
+        "Differences from sim: means over the repetitions that count on all engines, ±"
+    )
+    assert "Asked for." in told["captions"]
+    of_each = "Difference {0} %", "Bound {0} %", "Repetitions {0}", "Verdict {0}"
+    assert told["heads"] == [
+        *("Algorithm", "Flow", "Goodput sim Mbit/s"),
+        *("Goodput kernel Mbit/s", *(one.format("kernel") for one in of_each)),
+        *("Goodput fluid Mbit/s", *(one.format("fluid") for one in of_each)),
+    ]
+    kernel, fluid = ["13.20", "+20.0 ± 115.5", "15", "2", "fails"], ["11.55", "+5.0 ± 0.0", "15", "2", "holds"]
+    assert told["rows"][0] == ["lia", "mp", "11.00", *kernel, *fluid]
+    assert told["rows"][1][-5:] == ["7.00", "-12.5 ± 19.9", "15", "2", "holds"]
+    assert told["titles"] == ["Goodput", "Outside the bounds"]
+    assert told["outside"] == ["lia, kernel: mp +20.0 %"]
+    assert told["causes"] == [
+        "perhaps chance: the interval of mp contains 0: +20.0 ± 115.5 % over 2 repetitions (--reps)"
+    ]
+    assert told["command"] == [command(found).replace("'", "&#39;")]
+    assert "Comparison of engines" not in page
+    plain = found.report(tmp_path / "plain.html", figures=False).read_text()
+    assert "Agreement of engines" not in plain
+    assert "Comparison of engines" in plain
+
+
+def test_the_page_has_the_repetitions_of_each_engine_where_their_numbers_differ(tmp_path: Path) -> None:
+    """Jain's index: (8, 12) of the simulator is 400 / 416, (16, 4) of the kernel 400 / 544."""
+    sim = Traces("sim", 3).goodput("mp", 9, 10, 11)
+    real = Traces("kernel", 2).goodput("mp", 10.1, 10.3)
+    for traces, reps, mbps in ((sim, 3, (8, 12)), (real, 2, (16, 4))):
+        for rep in range(reps):
+            for flow, subflow, rate in (("mp", "sf1", mbps[0]), ("tcp", "only", mbps[1])):
+                size = round(rate * 1e6)
+                traces.grows("subflow", rep, flow=flow, subflow=subflow, rx_wire_bytes=size, rx_payload_bytes=size)
+    page = text.report(judge.judge(results(tmp_path, sim, real)), tmp_path / "page.html", figures=False).read_text()
+    told = judgement(page)
+    assert told["rows"][0][-4:] == [told["rows"][0][-4], "15", "3, 2", "holds"]
+    assert told["titles"][:2] == ["Goodput", "Jain&#39;s index"]
+    assert told["outside"] == ["lia, kernel: Jain&#39;s index -0.226"]
+
+
 def test_the_kernel_is_chosen_where_it_can_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "program", lambda: tmp_path)
     monkeypatch.setattr(kernel, "require_privileges", lambda: None)
@@ -823,7 +880,63 @@ def test_the_command_compares_and_its_exit_code_says_whether_it_agrees(scenario:
     summary = pl.read_csv(tmp_path / "o" / "summary.csv").filter(metric="goodput", flow="tcp", config="reno (sim)")
     assert rows[1]["reference"] == pytest.approx(summary.filter(pl.col("subflow").is_null())["mean"][0])
     assert "fluid against sim" in done.stdout
-    assert "Comparison of engines" in (tmp_path / "o" / "report.html").read_text()
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert f'<h2 id="agreement">Agreement of engines: {data["verdict"]}</h2>' in page
+    assert "Comparison of engines" not in page
+    assert "<summary>Without bounds: Mean smoothed RTT, Packets marked lost, Share of the flow</summary>" in page
+
+
+def test_a_report_that_is_written_again_judges_the_engines_again(scenario: Path, tmp_path: Path) -> None:
+    """Causes come from the numbers beside the report: those of packet phases need runs of their own."""
+    short = ("--engines", "fluid,sim", "--cc", "lia", "--reps", "2", "--duration", "3 s", "--out", "o")
+    lab("agree", scenario, *short, cwd=tmp_path)
+    page, numbers = tmp_path / "o" / "report.html", tmp_path / "o" / "agreement.json"
+    first = judgement(page.read_text())
+    assert first["heads"][:2] == ["Algorithm", "Flow"]
+    lab("report", "o", cwd=tmp_path)
+    assert judgement(page.read_text()) == first
+    data = json.loads(numbers.read_text())
+    outside = next(row for row in data["rows"] if row["metric"] == "goodput" and row["subflow"] is None)
+    cause = {"base": "lia", "engine": "fluid", "cause": "phase", "who": outside["flow"], "text": "the 7th phase"}
+    numbers.write_text(json.dumps(data | {"causes": [cause], "engines_because": "asked <twice>"}))
+    lab("report", "o", cwd=tmp_path)
+    again = judgement(page.read_text())
+    assert (again["verdict"], again["rows"]) == (first["verdict"], first["rows"])
+    assert "Asked &lt;twice&gt;." in page.read_text()
+    assert ("perhaps the 7th phase" in page.read_text()) == any(row["verdict"] == "fails" for row in data["rows"])
+    numbers.write_text('{"causes": [{"base": "lia"}]}')
+    failed = lab("report", "o", cwd=tmp_path)
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("error: not the numbers of a comparison: o/agreement.json: ")
+    assert "hint: remove o/agreement.json" in failed.stderr
+
+
+def judgement(page: str) -> dict[str, Any]:
+    """What the section about the agreement of engines says."""
+    section = page.partition('<section aria-labelledby="agreement">')[2].partition("</section>")[0]
+
+    def texts(pattern: str) -> list[str]:
+        found = re.findall(pattern, section, re.DOTALL)
+        return [" ".join(re.sub("<[^>]*>", " ", one).split()) for one in found]
+
+    table = section.partition("</table>")[0]
+    rows = [
+        re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+    ]
+    return {
+        "verdict": texts("<h2[^>]*>(.*?)</h2>"),
+        "titles": texts("<h3>(.*?)</h3>"),
+        "heads": [
+            " ".join(re.sub("<[^>]*>", " ", one).split())
+            for one in re.findall("<th scope=.col.>(.*?)</th>", table, re.S)
+        ],
+        "rows": rows[1:],
+        "findings": texts("<p>(<strong>.*?)</p>"),
+        "captions": texts('<p class="caption">(.*?)</p>'),
+        "outside": texts("<dt>(.*?)</dt>"),
+        "causes": texts("<dd>(.*?)</dd>"),
+        "command": texts("<code>(.*?)</code>"),
+    }
 
 
 def test_the_command_prints_the_same_as_json(

@@ -697,14 +697,17 @@ def test_all_that_scrolls_can_be_focused_by_keyboard() -> None:
     assert len(boxes) == 2
     assert [one for one in boxes if 'aria-label="{{ name }}"' not in one] == []
     assert [name for name, text in texts.items() if re.search(r'class="[^"]*\bscroll\b', text)] == []
-    uses = [call for text in texts.values() for call in re.findall(r"{% call scrolling_(?:table|figure)\((.*)\) %}", text)]
+    uses = [
+        call for text in texts.values() for call in re.findall(r"{% call scrolling_(?:table|figure)\((.*)\) %}", text)
+    ]
     assert len(uses) >= 20
     assert [call for call in uses if not re.match(r'"\w|name,|[a-z.]*figures?(\[0\])?\.title', call)] == []
 
 
 def test_boxes_of_tables_and_figures_have_their_names_on_the_page(tmp_path: Path) -> None:
     page = sweep(tmp_path, reps=2).report(figures=False).read_text()
-    boxes = re.findall(r'<div class="([a-z ]*scroll)" tabindex="0" role="(\w+)" aria-label="(.*?)"( id="[a-z-]+")?', page)
+    box = r'<div class="([a-z ]*scroll)" tabindex="0" role="(\w+)" aria-label="(.*?)"( id="[a-z-]+")?'
+    boxes = re.findall(box, page)
     assert boxes == [
         ("scroll", "region", "Table of results", ""),
         ("scroll", "group", "Drawing of the scenario", ""),

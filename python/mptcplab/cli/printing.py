@@ -11,6 +11,7 @@ from mptcplab import terminal
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
+    from mptcplab.studies.agreement.judge import Agreement
 
 
 def print_json(data: object) -> None:
@@ -32,11 +33,11 @@ def print_paths(key: str, paths: list[Path], *, label: str, as_json: bool) -> No
             print(f"{label}: {path}")
 
 
-def show_results(results: Results, report: Path | None, *, as_json: bool) -> None:
-    """Print the summary of results; write their report if there is a path for it."""
+def show_results(results: Results, report: Path | None, *, as_json: bool, agreement: Agreement | None = None) -> None:
+    """Print the summary of results; write their report, with the agreement of engines, if there is a path for it."""
     if report is not None:
         with terminal.working("writing the report"):
-            results.report(report)
+            _write_report(results, report, agreement)
     if as_json:
         print_json(
             {
@@ -63,3 +64,12 @@ def show_results(results: Results, report: Path | None, *, as_json: bool) -> Non
     terminal.note(f"trace:  {results.directory}")
     if report is not None:
         terminal.note(f"report: {report}")
+
+
+def _write_report(results: Results, path: Path, agreement: Agreement | None) -> None:
+    if agreement is None:
+        results.report(path)
+        return
+    from mptcplab.studies.agreement import text
+
+    text.report(agreement, path)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mptcplab.results import Results
+    from mptcplab.studies.agreement.judge import Agreement
 
 
 def run(
@@ -111,11 +112,14 @@ def report(
 ) -> None:
     """Write the report of an earlier run again.
 
-    Prints the summary as well. The trace is only read. Exit code 1 if a run is invalid or ended early.
+    Prints the summary as well. The trace is only read. After `agree`, the engines are judged again. Exit code 1 if a
+    run is invalid or ended early.
     """
     from mptcplab import api
+    from mptcplab.studies.agreement import text
 
-    _finish(api.load(directory), directory / "report.html", as_json=as_json)
+    results = api.load(directory)
+    _finish(results, directory / "report.html", as_json=as_json, agreement=text.stored(results))
 
 
 def check(
@@ -154,8 +158,8 @@ def _reported(directories: Iterable[Path]) -> set[Path]:
     return {one.resolve() for one in directories if (one / "report.html").is_file()}
 
 
-def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
+def _finish(results: Results, report: Path | None, *, as_json: bool, agreement: Agreement | None = None) -> None:
     """Show the results; exit code 1 if one of their runs does not count."""
-    show_results(results, report, as_json=as_json)
+    show_results(results, report, as_json=as_json, agreement=agreement)
     if results.excluded_runs:
         raise typer.Exit(FAILED)

@@ -454,8 +454,8 @@ def _show_agreement(found: Agreement, directory: Path, *, as_json: bool) -> None
     from mptcplab.trace import machines
 
     with terminal.working("writing the report"):
-        page = found.results.report(directory / "report.html")
-        text.write(found, directory / "agreement.json")
+        page = text.report(found, directory / "report.html")
+        text.write(found, directory / text.FILE)
     if as_json:
         print_json(found.as_dict())
     else:

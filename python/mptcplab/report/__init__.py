@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from mptcplab.plots.saving import Drawing
+    from mptcplab.report.judged import Judged
     from mptcplab.report.pictures import Pictures
     from mptcplab.report.series import PlotData
     from mptcplab.trace.reader import Trace
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 
-def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
-    """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
+def write_report(trace: Trace, path: Path, *, figures: bool = True, judged: Judged | None = None) -> Path:
+    """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`.
+
+    `judged` is the comparison of the engines, where somebody asked for one.
+    """
     from mptcplab.plots.saving import Drawing
     from mptcplab.report.figures import figures_over_time
 
@@ -42,7 +46,7 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
         try:
             # Before any file is replaced, so that nothing is if there can be no figures.
             (directory or path.parent).mkdir(parents=True, exist_ok=True)
-            _write(trace, path, summary, pictures, drawing, directory)
+            _write(trace, path, summary, pictures, drawing, directory, judged)
             for finish in saved:
                 finish()
         except OSError as error:
@@ -71,7 +75,13 @@ def _read_once(trace: Trace, begin: Callable[[PlotData], None]) -> tuple[pl.Data
 
 
 def _write(
-    trace: Trace, path: Path, summary: pl.DataFrame, pictures: Pictures, drawing: Drawing, directory: Path | None
+    trace: Trace,
+    path: Path,
+    summary: pl.DataFrame,
+    pictures: Pictures,
+    drawing: Drawing,
+    directory: Path | None,
+    judged: Judged | None,
 ) -> None:
     """Write all but the figures over time; figures become files in `directory`, or none if it is None."""
     from mptcplab.report.figures import first_figure, metric_figures
@@ -91,7 +101,7 @@ def _write(
         figures = [Figure(one.name, one.title, svg()) for one, svg in zip(drawn, begun, strict=True)]
         return figures, over_time()
 
-    write_text(path, render(trace, summary, goodput, pictures.plots(), samples, first, finished))
+    write_text(path, render(trace, summary, goodput, pictures.plots(), samples, first, finished, judged))
 
 
 def _write_tables(trace: Trace, summary: pl.DataFrame, page: Path) -> None:

@@ -26,6 +26,7 @@ from mptcplab.scenario import Overrides, named_files
 from mptcplab.trace import machines
 
 if TYPE_CHECKING:
+    from mptcplab.report.judged import Judged
     from mptcplab.trace.reader import Trace
     from mptcplab.trace.topology import Topology
 
@@ -52,11 +53,12 @@ def render(
     samples: Embedded,
     shown_first: RunPlots | None,
     drawn: Callable[[], tuple[Sequence[Figure], str]],
+    judged: Judged | None = None,
 ) -> str:
     """The HTML text of the report.
 
     `drawn` gives the figures, and the `svg` element of the run that is shown first, or an empty text. It is called when
-    all else is ready, because figures may still be drawn until then.
+    all else is ready, because figures may still be drawn until then. `judged` is a comparison of the engines.
     """
     headline = tables.headline(trace, summary)
     over = over_parameter(trace) if is_drawn_over_parameter(trace) else None
@@ -73,7 +75,8 @@ def render(
         "about_table": captions.of_table(headline, {id(one): one for one in trace.topologies.values()}.values()),
         "all_metrics": tables.all_metrics(trace, summary),
         "warnings": [*headline.notes, *plots.notes, *samples.notes],
-        "comparison": tables.engine_comparison(trace),
+        "judged": judged,
+        "comparison": None if judged else tables.engine_comparison(trace),
         "over": over.x.label if over else "",
         "caption": captions.of_curves(over) if over else captions.of_bars(goodput),
         "plot_notes": list(over.notes) if over else [],

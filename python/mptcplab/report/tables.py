@@ -239,10 +239,11 @@ def comparison_frame(trace: Trace) -> pl.DataFrame | None:
     return differences(trace, compute(trace), _COMPARED)
 
 
-def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
+def engine_table(frame: pl.DataFrame, engines: Sequence[str], *, in_full: bool = False) -> Table:
     """A table of rows of `differences`: a line per configuration, flow and subflow, with the engines in columns.
 
-    If the frame has a column `verdict`, each difference is followed by its verdict.
+    If the frame has a column `verdict`, each difference is followed by its verdict; `in_full` by its bound and by the
+    number of repetitions as well.
     """
     first, *others = engines
     metrics = frame["metric"].unique(maintain_order=True).to_list()
@@ -254,12 +255,13 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
     shown = [i for i, (_, column) in enumerate(names) if frame[column].is_not_null().any()]
     head = [(names[i][0], "") for i in shown]
     for name in metrics:
-        head += _engine_head(name, first, others, judged=name in judged)
+        head += _engine_head(name, first, others, judged=name in judged, in_full=in_full)
     rows = []
     for who, found in cells.items():
         line = [who[i] or "" for i in shown]
         for name in metrics:
-            line += _engine_cells(name, first, [found.get((name, engine)) for engine in others], name in judged)
+            of_others = [found.get((name, engine)) for engine in others]
+            line += _engine_cells(name, first, of_others, judged=name in judged, in_full=in_full)
         rows.append(tuple(line))
     alike = (frame["n"] == frame["n_reference"]).all()
     which = "on all engines" if alike else "on each engine"
@@ -272,18 +274,23 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
     return Table(tuple(head), tuple(rows), tuple(notes))
 
 
-def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool) -> list[tuple[str, str]]:
+def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool, in_full: bool) -> list[tuple[str, str]]:
     title, unit = _ENGINE_TITLES.get(name, REGISTRY[name].title), REGISTRY[name].unit
     head = [(f"{title}\n{first}", unit)]
     for engine in others:
         whose = f"\n{engine}" if len(others) > 1 else ""
         head.append((f"{title}\n{engine}", unit))
-        head.append((f"Difference{whose}", "%" if is_relative(name) else "points" if unit else ""))
+        of_difference = "%" if is_relative(name) else "points" if unit else ""
+        head.append((f"Difference{whose}", of_difference))
+        head += [(f"Bound{whose}", of_difference)] if judged and in_full else []
+        head += [(f"Repetitions{whose}", "")] if in_full else []
         head += [(f"Verdict{whose}", "")] if judged else []
     return head
 
 
-def _engine_cells(name: str, first: str, rows: list[dict[str, Any] | None], judged: bool) -> list[str]:
+def _engine_cells(
+    name: str, first: str, rows: list[dict[str, Any] | None], *, judged: bool, in_full: bool
+) -> list[str]:
     digits, relative = REGISTRY[name].digits, is_relative(name)
     known = next((row for row in rows if row), None)
     cells = [mean_and_interval(known["reference"] if known else None, None, digits)]
@@ -293,6 +300,11 @@ def _engine_cells(name: str, first: str, rows: list[dict[str, Any] | None], judg
         cells.append(mean_and_interval(row["mean"], None, digits))
         shown = mean_and_interval(row["difference"], half, 1 if relative else digits)
         cells.append(f"+{shown}" if row["difference"] is not None and not shown.startswith("-") else shown)
+        if judged and in_full:
+            cells.append(f"{found['bound']:g}" if found else NOT_APPLICABLE)
+        if in_full:
+            counts = dict.fromkeys((found["n_reference"], found["n"])) if found else {NOT_APPLICABLE: None}
+            cells.append(", ".join(map(str, counts)))
         cells += [row[_VERDICT] or NOT_APPLICABLE] if judged else []
     return cells
 

@@ -33,6 +33,20 @@ class Bounds:
     median_percent: float | None
     jain: float
 
+    @property
+    def text(self) -> str:
+        """In words.
+
+        >>> PACKETS.text
+        "Goodput of a flow may differ by 15 % and by 5 % at the median over all flows, Jain's index by 0.03"
+        """
+        at_median = (
+            " (the median over all flows has no bound)"
+            if self.median_percent is None
+            else f" and by {self.median_percent:g} % at the median over all flows"
+        )
+        return f"Goodput of a flow may differ by {self.flow_percent:g} %{at_median}, Jain's index by {self.jain:g}"
+
     def of(self, metric: str) -> float | None:
         """The bound on a single difference of a metric; None for one that is only shown."""
         return {GOODPUT: self.flow_percent, JAIN: self.jain}.get(metric)
@@ -163,12 +177,15 @@ class Agreement:
         }
 
 
-def judge(results: Results, why: str | None = None) -> Agreement:
-    """Compare and judge the traces of two engines or more; the first is the reference."""
+def judge(results: Results, why: str | None = None, causes: Iterable[Cause] | None = None) -> Agreement:
+    """Compare and judge the traces of two engines or more; the first is the reference.
+
+    Without `causes`, they are looked for in the traces.
+    """
     first, *others = results.engines
     rows = with_verdicts(differences(results, compute(results, COMPARED), COMPARED), first)
     findings = tuple(EngineFinding.of(rows, engine, first) for engine in others)
-    return Agreement(results, rows, findings, tuple(find_causes(results, rows)), why)
+    return Agreement(results, rows, findings, tuple(find_causes(results, rows) if causes is None else causes), why)
 
 
 def _counts(rows: pl.DataFrame, bounds: Bounds, reference: str) -> Counts:
