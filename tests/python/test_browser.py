@@ -15,6 +15,7 @@ from conftest import SCENARIO
 from test_interfaces import MANY
 
 import mptcplab
+from mptcplab.report.page import template_text
 from mptcplab.results import Results
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=HOW_TO_GET_IT)
@@ -334,6 +335,42 @@ def test_long_names_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
     for label in labels.all():
         box = label.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0], label.text_content()
+
+
+# The least room to the right of an entry of a list in columns: to the next entry beside it, or to its bullet.
+LEAST_ROOM = """() => {
+    const entries = [...document.querySelectorAll(".contents li")];
+    const bullet = getComputedStyle(entries[0]).listStyleType === "none" ? 0 : 17;
+    const boxes = entries.flatMap((one) => [...one.querySelector("a").getClientRects()].map((box) => ({ one, box })));
+    const row = (a, b) => a.one !== b.one && a.box.top < b.box.bottom && b.box.top < a.box.bottom;
+    const after = (a) => boxes.filter((b) => row(a, b) && a.box.left < b.box.left);
+    return Math.min(1e6, ...boxes.flatMap((a) => after(a).map((b) => b.box.left - bullet - a.box.right)));
+}"""
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Summary", *(f"ADW-LOSS-{letter}" for letter in "NSTUVW"), "Figures over several experiments", "How to cite"],
+        [
+            "Experimental Evaluation of Congestion Control Algorithms of Multipath TCP",
+            "Design of fair windows",
+            "Priors",
+        ],
+        ["Adaptive decrease window for BALIA", "a_name_without_spaces_that_is_wider_than_a_column", "Headline claims"],
+    ],
+)
+def test_the_contents_of_papers_do_not_overlap_at_any_width(browser: Browser, names: list[str]) -> None:
+    """Before, the bullets of a column stood in the gap between two, on the last letters of the column before."""
+    entries = "".join(f'<li><a href="#{number}">{name}</a></li>' for number, name in enumerate(names))
+    style = template_text("mptcplab.report", "page.css") + template_text("mptcplab.studies.papers.report", "papers.css")
+    page = browser.browser.new_page()
+    page.set_content(f'<style>{style}</style><main><nav><ul class="contents">{entries}</ul></nav></main>')
+    for width in range(320, 1640, 40):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(LEAST_ROOM) >= 16, width
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.close()
 
 
 def test_bars_have_their_labels_in_the_middle_at_any_width(browser: Browser, two: Results) -> None:
