@@ -7,7 +7,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import groupby, takewhile
 from os import PathLike, fspath
+from textwrap import dedent
 from typing import Any
 
 from mptcplab import _core
@@ -161,6 +163,24 @@ def named_files(keys: Any) -> Iterator[str]:
                 yield from ([value] if isinstance(value, str) else [one for one in value if isinstance(one, str)])
             else:
                 yield from named_files(value)
+
+
+def leading_comment(toml: str) -> tuple[str, tuple[str, ...]]:
+    r"""The question with which the comment at the head of a file begins, and the paragraphs after it.
+
+    Without a question it is empty. A paragraph with an indented line, such as a drawing, keeps its lines.
+
+    >>> leading_comment("# One,\n# or two?\n#\n# Two\n# lines.\n#\n#   a -> b\n#     -> c\n\nname = 1  # not this\n")
+    ('One, or two?', ('Two lines.', 'a -> b\n  -> c'))
+    """
+    lines = [line[1:].rstrip() for line in takewhile(lambda line: line.startswith("#"), toml.splitlines())]
+    parts = [list(part) for is_text, part in groupby(lines, bool) if is_text]
+    texts = [
+        dedent("\n".join(part)) if any(line.startswith("  ") for line in part) else " ".join(" ".join(part).split())
+        for part in parts
+    ]
+    question = texts.pop(0) if texts and texts[0].endswith("?") else ""
+    return question, tuple(texts)
 
 
 def resolved_runs(scenario: str | PathLike[str], overrides: Overrides | None = None) -> list[dict[str, Any]]:

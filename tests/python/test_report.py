@@ -91,6 +91,46 @@ def test_the_page_has_the_table_and_the_command_that_repeats_it(tmp_path: Path) 
     assert "8 Mbit/s, 5 ms" in page
 
 
+ABOUT = """\
+# Which of both paths carries more,
+# and does <5 %> loss matter?
+#
+# Path A is the
+# faster one; path B is assumed.
+#
+#     S --- A --- D
+#      \\--- B ---/
+#
+# Its queue holds 7 packets.
+
+source = "A paper, section <3>"
+"""
+
+
+def test_the_page_has_the_question_the_source_and_the_comments_of_the_file(tmp_path: Path) -> None:
+    """Before, it looked for a key `description`, which scenarios do not have, and left the comments out."""
+    mp = s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"))
+    row = s.run_row(0, s.resolved(LINKS, [mp], duration_s=3)) | {"scenario_toml": ABOUT}
+    s.write(tmp_path, [row], flow=[{"run": 0, "t": t, "flow": "mp", "delivered_bytes": t * 7000} for t in (0, 3)])
+    page = Results.open(tmp_path).report(figures=False).read_text()
+    header = page.partition("<header>")[2].partition("</header>")[0]
+    assert '<p class="lead">Which of both paths carries more, and does &lt;5 %&gt; loss matter?</p>' in header
+    assert '<p class="source">Source: A paper, section &lt;3&gt;</p>' in header
+    details = page.partition("<summary>What the file says about the scenario</summary>")[2].partition("</details>")[0]
+    assert re.findall(r"<p.*?>(.*?)</p>", details) == [
+        "Path A is the faster one; path B is assumed.",
+        "Its queue holds 7 packets.",
+    ]
+    [drawing] = re.findall(r"<pre tabindex=.*?>(.*?)</pre>", details, re.DOTALL)
+    assert drawing == "S --- A --- D\n \\--- B ---/"
+
+
+def test_a_file_without_comments_has_none_on_its_page(tmp_path: Path) -> None:
+    page = sweep(tmp_path, reps=1).report(figures=False).read_text()
+    assert "What the file says" not in page
+    assert '<p class="lead">' not in page
+
+
 def test_a_single_repetition_is_noted_and_shows_no_interval(tmp_path: Path) -> None:
     results = sweep(tmp_path, reps=1)
     table = headline(results, results.summary())
@@ -693,7 +733,7 @@ def test_all_that_scrolls_can_be_focused_by_keyboard() -> None:
     """
     package = Path(mptcplab.__file__).parent
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.html"))}
-    boxes = re.findall(r'<[a-z]+ [^>]*tabindex="0"[^>]*>', texts.pop("macros.html"))
+    boxes = re.findall(r'<div [^>]*tabindex="0"[^>]*>', texts.pop("macros.html"))
     assert len(boxes) == 2
     assert [one for one in boxes if 'aria-label="{{ name }}"' not in one] == []
     assert [name for name, text in texts.items() if re.search(r'class="[^"]*\bscroll\b', text)] == []

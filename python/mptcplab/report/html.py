@@ -22,7 +22,7 @@ from mptcplab.report import captions, families, page, tables, topology_svg
 from mptcplab.report.embedded import Embedded
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
 from mptcplab.report.series import PlotData, RunPlots
-from mptcplab.scenario import Overrides, named_files
+from mptcplab.scenario import Overrides, leading_comment, named_files
 from mptcplab.trace import machines
 
 if TYPE_CHECKING:
@@ -91,10 +91,13 @@ def render(
 def _about_sweep(trace: Trace) -> dict[str, Any]:
     """What was run, and how to run it again."""
     first = trace.runs.row(0, named=True)
+    question, comments = leading_comment(first["scenario_toml"])
     return {
         "title": first["title"] or first["scenario"],
         "scenario": first["scenario"],
-        "about": _about(first["scenario_toml"]),
+        "question": question,
+        "source": _source(first["scenario_toml"]),
+        "comments": comments,
         "facts": _facts(trace),
         "problems": [problem.text for problem in trace.excluded_runs],
         "engines": _engines(trace),
@@ -145,18 +148,13 @@ def _plotly_script() -> str:
     return base64.b64encode(gzip.compress(script, 6, mtime=0)).decode("ascii")
 
 
-def _about(toml: str) -> dict[str, str]:
-    """The description, source and question that the scenario file states."""
+def _source(toml: str) -> str:
+    """The source that the scenario file states; empty if it has none."""
     try:
-        parsed = tomllib.loads(toml)
+        found = tomllib.loads(toml).get("source", "")
     except tomllib.TOMLDecodeError:
-        return {}
-    about = {key: parsed[key] for key in ("description", "source") if isinstance(parsed.get(key), str)}
-    first = toml.lstrip().partition("\n")[0]
-    # By convention a scenario file opens with the question that it answers.
-    if first.startswith("#") and first.rstrip().endswith("?"):
-        about["question"] = first.lstrip("# ").rstrip()
-    return about
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def _facts(trace: Trace) -> list[str]:

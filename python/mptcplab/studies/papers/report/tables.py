@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mptcplab.report.html import algorithms_of
+from mptcplab.scenario import leading_comment
 from mptcplab.studies.papers.catalog import PAPERS, Experiment, FigureSpec
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.predicate import Fact
@@ -199,24 +200,9 @@ def comments(experiments: Iterable[Experiment]) -> list[Comment]:
         users.setdefault(experiment.scenario, []).append(experiment.id)
     found = []
     for path, names in users.items():
-        paragraphs = leading_comment(path.read_text(encoding="utf-8"))
-        question = paragraphs.pop(0) if paragraphs and paragraphs[0].endswith("?") else ""
-        found.append(Comment(path.name, tuple(names), question, tuple(paragraphs)))
+        question, paragraphs = leading_comment(path.read_text(encoding="utf-8"))
+        found.append(Comment(path.name, tuple(names), question, paragraphs))
     return found
-
-
-def leading_comment(toml: str) -> list[str]:
-    r"""The paragraphs of the comment that a file begins with.
-
-    >>> leading_comment("# One?\n#\n# Two\n# lines.\n\nname = 1  # not this\n")
-    ['One?', 'Two lines.']
-    """
-    lines = []
-    for line in toml.splitlines():
-        if not line.startswith("#"):
-            break
-        lines.append(line.lstrip("#").strip())
-    return [" ".join(part.split()) for part in "\n".join(lines).split("\n\n") if part.strip()]
 
 
 def facts(reproduction: Reproduction) -> dict[str, str]:
