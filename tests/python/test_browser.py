@@ -436,8 +436,16 @@ def test_many_lines_have_a_legend_and_none_is_dropped(browser: Browser, pages: d
     assert len(drawn(page)) == 20
     names = page.locator("#time-plot .legendtext").all_text_contents()
     assert {f"host{number}" for number in range(1, 21)} <= set(names)
+    looks: dict[str, set[tuple[str, str]]] = {}
+    for one in page.evaluate(LINES):
+        if one["panel"] != "queue":
+            looks.setdefault(one["panel"], set()).add((one["colour"], one["dash"]))
+    # Dense lines are solid, so that only their colours differ.
+    assert min(map(len, looks.values())) < 20
+    assert "some of the 20 lines look alike, so point at one to read its name" in page.inner_text("#time-shown")
     eight = browser.open(pages["eight"])
     assert len(drawn(eight)) == 8
+    assert "look alike" not in browser.open(pages["bars"]).inner_text("#time-shown")
     assert eight.locator("#time-plot .legendtext").count() == 0
 
 

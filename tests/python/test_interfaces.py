@@ -311,6 +311,30 @@ def test_above_eight_flows_the_table_and_the_chart_stay(many: Results) -> None:
     assert page.count("<li><svg") == 4
 
 
+def test_the_lines_of_a_family_differ_and_are_the_same_in_all_runs_and_on_the_page() -> None:
+    """Before, all lines of a family had one style, so that no legend could tell them apart."""
+    from mptcplab.plots.styles import style
+    from mptcplab.report.embedded import lines_of
+    from mptcplab.report.series import plot_data
+
+    scenario = mptcplab.Scenario(title="Web", duration="3 s", warmup="1 s", repetitions=1, cc=["lia"])
+    for name, mbit_s, ms in (("a", 60, 10), ("b", 40, 21), ("own", 7, 5)):
+        scenario = scenario.link(name, "S", "D", rate=f"{mbit_s} Mbit/s", delay=f"{ms} ms", queue="1 BDP")
+    scenario = scenario.flow("web", ["a"], cc="reno", count=9).flow("mp", [["a"], ["b"]], count=5).flow("one", ["own"])
+    results = mptcplab.run(scenario, sweep={"links.b.delay": ["9 ms", "21 ms"]}, progress=False)
+    looks = [{series.label: series.style for series in run.column.series} for run in plot_data(results).runs]
+    # The link `own` belongs to one subflow and looks like it.
+    distinct = {look for name, look in looks[0].items() if name != "own"}
+    assert len({(look.colour, look.dash) for look in distinct}) == 12 + 2
+    assert looks[0] == looks[1]
+    # In file order the kinds of subflows, then the links that several of them share, then the second of each kind.
+    names = ["web-1", "mp-1 sf1", "mp-1 sf2", "one", "a", "b", "web-2", "mp-2 sf1", "mp-2 sf2", "web-3"]
+    assert [looks[0][name] for name in names] == [style(index) for index in range(10)]
+    on_page = {line.label: line.style for line in lines_of(results, [1])[1]}
+    assert len(on_page) >= 9 + 10 + 1 + 2
+    assert {name: on_page[name] for name in looks[1]} == looks[1]
+
+
 @pytest.fixture(scope="module")
 def crowd() -> Results:
     """More flows than a table has rows: 13 of TCP over one of the links, 13 of MPTCP over both."""
@@ -343,7 +367,9 @@ def test_flows_of_two_kinds_that_are_shown_as_one_are_told_apart(crowd: Results)
     ]
     assert sum(part.mean for part in row.parts) == pytest.approx(row.mean)
     drawn = {one.label: one.style for one in plot_data(crowd).runs[0].column.series}
-    assert [drawn[name].index for name in ("tcp0", "mp0 sf1", "mp0 sf2", "tcp1")] == [0, 1, 2, 0]
+    # The first of each kind look like its bar. Before, tcp1 did as well, and nothing told it from tcp0.
+    assert [drawn[name].index for name in ("tcp0", "mp0 sf1", "mp0 sf2", "tcp1", "mp1 sf1")] == [0, 1, 2, 5, 6]
+    assert len({(look.colour, look.dash) for look in drawn.values()}) == len(drawn) == 14
     # Links are like none of them.
     assert {drawn[name].index for name in ("a", "b")} == {3, 4}
     listed = {one["label"]: one["line"] for one in about_network(crowd)["flows"]}

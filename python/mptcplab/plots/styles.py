@@ -102,19 +102,22 @@ def subflow_labels(topology: Topology) -> dict[tuple[str, str], str]:
     return labels
 
 
-def link_styles(topology: Topology, subflows: Mapping[tuple[str, str], Style]) -> dict[str, Style]:
-    """Style of every data link: that of its subflow where there is only one, else one of its own."""
-    users: dict[str, list[Style]] = {link.name: [] for link in topology.data_links}
+def link_styles(topology: Topology, subflows: Mapping[tuple[str, str], Style], first: int) -> dict[str, Style]:
+    """Style of every data link: that of its subflow where there is only one, else the next one from the `first` on."""
+    own = {name: style(first + at) for at, name in enumerate(shared_links(topology))}
+    return {name: own[name] if name in own else subflows[used_by[0]] for name, used_by in _users(topology).items()}
+
+
+def shared_links(topology: Topology) -> list[str]:
+    """The data links that do not belong to one subflow alone, in file order."""
+    return [name for name, used_by in _users(topology).items() if len(used_by) != 1]
+
+
+def _users(topology: Topology) -> dict[str, list[tuple[str, str]]]:
+    """The subflows on every data link."""
+    users: dict[str, list[tuple[str, str]]] = {link.name: [] for link in topology.data_links}
     for flow in topology.flows:
         for subflow in flow.subflows:
             for name in subflow.path:
-                users[name].append(subflows[flow.name, subflow.name])
-    spare = 1 + max((look.index for look in subflows.values()), default=-1)
-    styles = {}
-    for name, used_by in users.items():
-        if len(used_by) == 1:
-            styles[name] = used_by[0]
-        else:
-            styles[name] = style(spare)
-            spare += 1
-    return styles
+                users[name].append((flow.name, subflow.name))
+    return users

@@ -11,7 +11,7 @@ import polars as pl
 from mptcplab.metrics import REGISTRY, Window, values_of
 from mptcplab.metrics.fairness import jain_index
 from mptcplab.metrics.stats import summarise
-from mptcplab.plots.styles import Style, style
+from mptcplab.plots.styles import Style, shared_links, style
 from mptcplab.report.frames import with_axes
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # With more names than this, single flows and families together, a table would have too many rows.
 MOST_NAMES = 24
 EVERYTHING = "all flows"
-_KEY = "families"
+# Styles that are kept for links: plots over time first show so many.
+_MOST_LINKS = 12
+_KEY, _KEY_OF_LINES = "families", "styles of lines"
 # Metrics of a family, their titles and units; every one is of the goodputs of its flows.
 FAMILY_METRICS = {
     "family_total": ("Total", "Mbit/s", 2),
@@ -90,14 +92,52 @@ def styles(trace: Trace, topology: Topology) -> dict[tuple[str, str], Style]:
 
     Where one stands for all flows, the only subflow of some is not the first one of others.
     """
-    owner = {name: entity.name for entity in entities(trace) for name in entity.members}
-    shared = {
-        (flow.name, subflow.name): (owner.get(flow.name, flow.name), len(flow.subflows) > 1 and subflow.name)
-        for flow in topology.flows
-        for subflow in flow.subflows
-    }
+    owner = _owners(trace)
+    shared = {(flow.name, one.name): _kind(owner, flow, one.name) for flow in topology.flows for one in flow.subflows}
     found = {what: style(index) for index, what in enumerate(dict.fromkeys(shared.values()))}
     return {who: found[what] for who, what in shared.items()}
+
+
+def line_styles(trace: Trace, topology: Topology) -> dict[tuple[str, str], Style]:
+    """The style of the line of every subflow: the first of a family has that of the family, the others have their own.
+
+    Bars and the drawing of the network show a family as one, but its lines are beside one another. A subflow has the
+    same style in all runs.
+    """
+    if _KEY_OF_LINES not in trace.cache:
+        trace.cache[_KEY_OF_LINES] = _own_styles(trace)
+    own: dict[tuple[str, str], int] = trace.cache[_KEY_OF_LINES]
+    return {who: style(own[who]) if who in own else look for who, look in styles(trace, topology).items()}
+
+
+def _own_styles(trace: Trace) -> dict[tuple[str, str], int]:
+    """The number of the style of every subflow that has not that of its family: the second ones, then the third...
+
+    They come after those of families and of the links that several subflows share.
+    """
+    topologies = {id(one): one for one in trace.topologies.values()}.values()
+    owner = _owners(trace)
+    kinds = {
+        (flow.name, one.name): _kind(owner, flow, one.name)
+        for t in topologies
+        for flow in t.flows
+        for one in flow.subflows
+    }
+    place = {name: at for entity in entities(trace) for at, name in enumerate(entity.members)}
+    firsts: dict[object, tuple[str, str]] = {}
+    ranked = sorted(kinds, key=lambda who: place.get(who[0], 0))
+    others = [who for who in ranked if firsts.setdefault(kinds[who], who) != who]
+    taken = len(firsts) + max((min(_MOST_LINKS, len(shared_links(one))) for one in topologies), default=0)
+    return {who: taken + at for at, who in enumerate(others)}
+
+
+def _owners(trace: Trace) -> dict[str, str]:
+    return {name: entity.name for entity in entities(trace) for name in entity.members}
+
+
+def _kind(owner: dict[str, str], flow: Flow, subflow: str) -> tuple[str, str | None]:
+    """What has one style together: the same subflow of the flows of a family."""
+    return owner.get(flow.name, flow.name), subflow if len(flow.subflows) > 1 else None
 
 
 def are_alike(trace: Trace, entity: Entity) -> bool:

@@ -23,6 +23,7 @@ from mptcplab.report.embedded import Embedded
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
 from mptcplab.report.series import PlotData, RunPlots
 from mptcplab.scenario import Overrides, leading_comment, named_files
+from mptcplab.text import counted
 from mptcplab.trace import machines
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 # Parts of the page's script, in this order.
 _SCRIPTS = ("data.js", "save.js", "goodput.js", "time.js", "report.js")
-# Where several runs are over one another, their lines take these styles, and then the first ones again.
-_STYLES = 36
+# Where several runs are over one another, their lines take these styles, all that there are, and then the first again.
+_STYLES = 48
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,12 @@ def about_network(trace: Trace) -> dict[str, Any]:
     """The network of the first run, with its flows."""
     topology = trace.topologies[trace.runs["run"][0]]
     shown = families.condensed(trace, topology)
-    styles = families.styles(trace, shown)
+    # A flow that the drawing does not put together with others looks like its line.
+    styles = families.styles(trace, shown) | {
+        who: look
+        for who, look in families.line_styles(trace, topology).items()
+        if who[0] in {flow.name for flow in shown.flows}
+    }
     return {
         "topology": topology_svg.for_any_width(shown, styles) if topology_svg.can_draw(shown) else "",
         "varies": len({_shape(t) for t in trace.topologies.values()}) > 1,
@@ -133,6 +139,7 @@ def about_network(trace: Trace) -> dict[str, Any]:
         "flows_left_out": topology_svg.left_out_of_legend(shown),
         "subflows": sum(len(flow.subflows) for flow in shown.flows),
         "links": topology.data_links,
+        "counted": counted,
     }
 
 
@@ -166,7 +173,7 @@ def _facts(trace: Trace) -> list[str]:
     warmup = max(runs["warmup_ns"]) / 1e9
     times = "\N{MULTIPLICATION SIGN}"
     return [
-        f"{_count(len(configs), 'configuration')} {times} {or_fewer}{_count(most, 'repetition')}",
+        f"{counted(len(configs), 'configuration')} {times} {or_fewer}{counted(most, 'repetition')}",
         f"{length} each" + (f", the first {warmup:g} s not counted" if warmup else ""),
         f"engine {_engines(trace)}",
         "ACK profile " + ", ".join(runs["profile"].unique(maintain_order=True)),
@@ -178,10 +185,6 @@ def _engines(trace: Trace) -> str:
     rows = trace.runs.select("engine", "engine_version").unique(maintain_order=True).iter_rows()
     kernels = machines.kernels(trace.runs)
     return ", ".join(" ".join([*row, *([f"({kernels[row[0]]})"] if row[0] in kernels else [])]) for row in rows)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def algorithms_run(trace: Trace) -> list[tuple[str, str]]:

@@ -261,9 +261,10 @@ def _heard(samples: Samples) -> Samples:
 
 def looks_of(trace: Trace, topology: Topology, most: int = MAX_SERIES) -> Looks:
     """Label and style of the subflows that are drawn, by the names of their flow and their own, and of the links."""
-    labels, styles = subflow_labels(topology), families.styles(trace, topology)
+    labels, styles = subflow_labels(topology), families.line_styles(trace, topology)
     subflows = {name: (labels[name], styles[name]) for name in _chosen(trace, topology, most)}
-    links = dict(list(link_styles(topology, styles).items())[:most])
+    spare = 1 + max((look.index for look in families.styles(trace, topology).values()), default=-1)
+    links = dict(list(link_styles(topology, styles, spare).items())[:most])
     return subflows | {(name,): (name, style) for name, style in links.items()}
 
 

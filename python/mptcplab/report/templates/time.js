@@ -118,10 +118,11 @@ async function drawTime() {
     const domain = [1 - (index + 1) / panels.length + 0.02, 1 - index / panels.length - 34 / height];
     const heights = labelHeights(panel);
     panel.lines.forEach((line, i) => {
+      line.stroke = strokeOf(line, panel, width, (domain[1] - domain[0]) * (height - top - 42));
       traces.push({
         type: "scatter", mode: "lines", x: line.x, y: line.y, xaxis: "x", yaxis: "y" + suffix, name: brief(line.label), connectgaps: false,
         legendgroup: line.label, showlegend: crowded && !legend.has(line.label), meta: { panel: panel.name, config: line.run.config, rep: line.run.rep, line: line.series.label },
-        line: strokeOf(line, panel, width, (domain[1] - domain[0]) * (height - top - 42)),
+        line: line.stroke,
         hovertemplate: line.label + ": %{y:.4~g} " + panel.unit + " at %{x:.6~g} s<extra></extra>",
       });
       legend.add(line.label);
@@ -157,6 +158,8 @@ function describe(runs, panels) {
   for (const panel of panels) if (panel.highest > panel.top) {
     parts.push(`${panel.title}: values of up to ${Number(panel.highest.toPrecision(4)).toLocaleString("en")} ${panel.unit} are above the axis`);
   }
+  const alike = panels.filter(({ lines }) => new Set(lines.map(({ stroke }) => stroke.color + stroke.dash)).size < lines.length);
+  if (alike.length) parts.push(`some of the ${Math.max(...alike.map(({ lines }) => lines.length))} lines look alike, so point at one to read its name`);
   const without = [...view.configs].filter((name) => !runs.some((run) => run.config === name));
   const absent = without.length ? ` This page has no repetition ${Number(view.rep) + 1} of ${without.join(", ")}.` : "";
   byId("time-shown").textContent = (runs.length
