@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+import synthetic as s
 from chromium import CHROMIUM, HOW_TO_GET_IT, watch
 from conftest import SCENARIO
 from test_interfaces import MANY
@@ -388,6 +389,31 @@ def test_bars_have_their_labels_in_the_middle_at_any_width(browser: Browser, two
         for text, off, part in found:
             assert abs(off) < 2, (width, text)
             assert part < 1, (width, text)
+
+
+def test_no_interval_and_no_circle_crosses_the_label_of_a_bar(browser: Browser, tmp_path: Path) -> None:
+    """Before, the line of a wide interval went through the names of the parts. Now these are in the legend."""
+    links = [s.link("A", "S", "D", 9, delay_ms=4), s.link("B", "S", "D", 6, delay_ms=15)]
+    flow = s.tcp("mp", s.subflow("first", "A"), s.subflow("other", "B"), cc="lia")
+    # lia: 12 and 4 Mbit/s, whose interval covers everything; olia: 12 and 12.1.
+    mbit_s = {"lia": ((8, 4), (2, 2)), "olia": ((7, 5), (7.1, 5))}
+    runs: list[dict[str, Any]] = []
+    rows: dict[str, list[dict[str, Any]]] = {"flow": [], "subflow": []}
+    for cc, reps in mbit_s.items():
+        for rep, rates in enumerate(reps):
+            run = len(runs)
+            runs.append(s.run_row(run, s.resolved(links, [flow], duration_s=8), cc=cc, rep=rep, sample_ms=4000))
+            for t in (0, 4, 8):
+                grown = [round(rate * 1e6 / 8 * t) for rate in rates]
+                rows["flow"].append({"run": run, "t": t, "flow": "mp", "delivered_bytes": sum(grown)})
+                for name, size in zip(("first", "other"), grown, strict=True):
+                    sizes = {"rx_wire_bytes": size, "rx_payload_bytes": size, "cwnd_pkts": 9, "rtt_us": 20_000}
+                    rows["subflow"].append({"run": run, "t": t, "flow": "mp", "subflow": name, **sizes})
+    s.write(tmp_path, runs, **rows)
+    page = browser.open(Results.open(tmp_path).report(figures=False))
+    inside = [text for text in page.locator("#goodput-plot .bars text").all_text_contents() if text]
+    assert inside == ["first", "other"]
+    assert page.locator("#goodput-plot .legendtext").all_text_contents() == ["first", "other"]
 
 
 def test_the_keyboard_reaches_everything_and_everything_has_a_name(browser: Browser, pages: dict[str, Path]) -> None:

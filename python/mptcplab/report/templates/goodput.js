@@ -1,6 +1,8 @@
 // The chart of goodput: a bar per configuration and connection, with a part per subflow.
 
 const LEAST_LABELLED = 0.14;
+// The part of the width that the plot has beside its names, the width of a letter, and half of a mark.
+const PLOT_PART = 0.75, LETTER_PX = 7, MARK_PX = 5;
 
 // A tint with an outline and a hatch; of several items at once, each property is a list.
 function fillOf(items) {
@@ -14,8 +16,15 @@ function drawGoodput() {
   const { rows, unit, axis: title, top } = data.goodput;
   if (!rows.length) return;
   const labels = rows.map((row) => row.label);
-  // A part without room for its label is found in a legend.
-  const labelled = (row, part) => row.parts.length > 1 && part.mean > LEAST_LABELLED * top;
+  // A part without room for its label is found in a legend, and so is one whose label an interval or a mark would cross.
+  const perPixel = top / (PLOT_PART * target.clientWidth);
+  const isCrossed = (row, part) => {
+    const at = row.parts.indexOf(part), before = row.parts.slice(0, at).reduce((sum, one) => sum + one.mean, 0);
+    const middle = before + part.mean / 2, reach = (part.label.length * LETTER_PX / 2 + MARK_PX) * perPixel;
+    const beside = (low, high) => high < middle - reach || low > middle + reach;
+    return !beside(row.mean - (row.half ?? 0), row.mean + (row.half ?? 0)) || [...row.points, row.fair_share].some((value) => value !== null && !beside(value, value));
+  };
+  const labelled = (row, part) => row.parts.length > 1 && part.mean > LEAST_LABELLED * top && !isCrossed(row, part);
   const split = rows.filter((row) => row.parts.length > 1);
   const crowded = split.some((row) => row.parts.some((part) => !labelled(row, part)));
   const parts = new Map(crowded ? split.flatMap((row) => row.parts.map((part) => [part.label, part])) : []);
