@@ -382,3 +382,23 @@ def test_a_bar_whose_interval_is_cut_off_is_noted_in_the_figure_and_on_the_page(
     narrow = replace(wide, rows=(replace(wide.rows[0], half=0.5),))
     assert goodput_figure(narrow).texts == []
     assert "beyond" not in captions.of_bars(narrow)
+
+
+@pytest.mark.parametrize(("flows", "marker", "named"), [(60, "o", "circle"), (61, "|", "thin stroke")])
+def test_many_flows_of_a_family_are_strokes_that_shine_through(flows: int, marker: str, named: str) -> None:
+    """Before, the circles of a thousand flows were one black bar, whatever their goodputs."""
+    part = Part("web", 7.0, style_of(0))
+    members = tuple(0.1 + 0.01 * number for number in range(flows))
+    row = Row("lia", 7.0, None, (7.0,), (part,), None, members, 0.9)
+    small = Row("olia", 5.0, None, (5.0,), (part,), None, (2.0, 3.0), 0.8)
+    data = GoodputData((row, small), "Goodput", "Mbit/s")
+    _, beside = goodput_figure(data).axes
+    drawn = [line for line in beside.lines if len(line.get_xdata()) > 1]
+    assert [tuple(line.get_xdata()) for line in drawn] == [members, (2.0, 3.0)]
+    assert [line.get_marker() for line in drawn] == [marker, marker]
+    assert captions.of_bars(data).endswith(
+        f" On the right, every {named} is the mean goodput of one flow, and the thick stroke is their mean."
+    )
+    # Few flows of the same figure are as dark as always.
+    assert drawn[1].get_alpha() == pytest.approx(0.45)
+    assert drawn[0].get_alpha() == pytest.approx(0.45 * 60 / flows)

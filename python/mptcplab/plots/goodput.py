@@ -50,6 +50,9 @@ _REPETITION: dict[str, Any] = {
     "markersize": 3.5,
     "linestyle": "none",
 }
+# Circles of more flows of a family than this hide one another; strokes are as wide as a line, and shine through.
+_CROWD, _SHADE, _FAINTEST = 60, 0.45, 0.1
+_STROKE: dict[str, Any] = {"marker": "|", "color": INK, "markersize": 9, "markeredgewidth": 0.8, "linestyle": "none"}
 _FAIR_SHARE = REFERENCE_MARK | {"markeredgecolor": SOFT}
 
 
@@ -90,6 +93,11 @@ class GoodputData:
     def has_members(self) -> bool:
         """Whether some rows are families."""
         return any(row.members for row in self.rows)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether some family has so many flows that they are strokes instead of circles."""
+        return any(len(row.members) > _CROWD for row in self.rows)
 
     @property
     def axis(self) -> str:
@@ -171,8 +179,14 @@ def _draw_members(axes: Axes, goodput: GoodputData, title: str, room: float) -> 
         if not row.members:
             continue
         values = np.array(row.members)
-        axes.plot(values, np.full(values.size, y), alpha=0.45, **_REPETITION)
-        axes.plot([values.mean()], [y], marker="|", markersize=12, color=INK, markeredgewidth=1.6)
+        if goodput.is_crowded:
+            # Together the strokes of a row are as dark as those of _CROWD, so that the darkest place has most flows.
+            shown = max(_FAINTEST, _CROWD / values.size) * _SHADE
+            axes.plot(values, np.full(values.size, y), alpha=min(shown, _SHADE), **_STROKE)
+        else:
+            axes.plot(values, np.full(values.size, y), alpha=_SHADE, **_REPETITION)
+        # Above the strokes, which are as dark.
+        axes.plot([values.mean()], [y], marker="|", markersize=16, color=INK, markeredgewidth=1.6)
         if row.jain is not None:
             axes.text(
                 top,

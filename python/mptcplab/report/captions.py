@@ -66,7 +66,9 @@ def of_bars(goodput: GoodputData) -> str:
         parts.append("the diamond is the fair share of the raw link rate")
     text = "; ".join(parts) + "."
     text += f" {goodput.cut_off}." if goodput.cut_off else ""
-    return text + (" On the right, every circle is the mean goodput of one flow." if goodput.has_members else "")
+    mark = "thin stroke" if goodput.is_crowded else "circle"
+    beside = f" On the right, every {mark} is the mean goodput of one flow, and the thick stroke is their mean."
+    return text + (beside if goodput.has_members else "")
 
 
 def of_curves(data: Parameters) -> str:
