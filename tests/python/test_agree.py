@@ -815,6 +815,10 @@ def test_the_page_has_the_verdicts_bounds_differences_and_causes(tmp_path: Path)
     ]
     assert told["command"] == [command(found).replace("'", "&#39;")]
     assert "Comparison of engines" not in page
+    # Words are on the left, numbers on the right.
+    assert page.count('<th scope="col" class="text">Verdict') == 2
+    assert page.count('<td class="text">holds</td>') == 3
+    assert '<td class="text">mp</td><td>11.00</td><td>13.20</td>' in page
     plain = found.report(tmp_path / "plain.html", figures=False).read_text()
     assert "Agreement of engines" not in plain
     assert "Comparison of engines" in plain
@@ -928,7 +932,7 @@ def judgement(page: str) -> dict[str, Any]:
         "titles": texts("<h3>(.*?)</h3>"),
         "heads": [
             " ".join(re.sub("<[^>]*>", " ", one).split())
-            for one in re.findall("<th scope=.col.>(.*?)</th>", table, re.S)
+            for one in re.findall("<th scope=.col.[^>]*>(.*?)</th>", table, re.S)
         ],
         "rows": rows[1:],
         "findings": texts("<p>(<strong>.*?)</p>"),
