@@ -30,6 +30,7 @@ PAGE, NETWORKS, FIGURES = "goals.html", "networks.csv", "figures"
 _STYLE = """\
 img { display: block; max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 .goals td:nth-child(n+6), .goals th:nth-child(n+6) { text-align: left; white-space: normal; min-width: 10rem; }
+.goals th[scope="row"] { white-space: normal; min-width: 7rem; }
 a { color: inherit; }
 .cells td, .cells th { text-align: left; }
 """
