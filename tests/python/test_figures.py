@@ -384,6 +384,20 @@ def test_a_bar_whose_interval_is_cut_off_is_noted_in_the_figure_and_on_the_page(
     assert "beyond" not in captions.of_bars(narrow)
 
 
+def test_a_single_repetition_has_no_circle_of_its_own() -> None:
+    """Before, a circle stood on the mean, and the caption did not say what it is."""
+    part = Part("sf1", 5.0, style_of(0))
+    once = GoodputData((Row("lia", 5.0, None, (5.0,), (part,), None),), "Goodput", "Mbit/s")
+    twice = replace(once, rows=(*once.rows, Row("olia", 4.0, 0.3, (3.75, 4.25), (part,), None)))
+    for data, circles in ((once, []), (twice, [(3.75, 4.25)])):
+        figure = goodput_figure(data)
+        drawn = [tuple(line.get_xdata()) for line in figure.axes[0].lines if line.get_marker() == "o"]
+        assert [one for one in drawn if one] == circles
+        named = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert ("one repetition" in named) == ("circles" in captions.of_bars(data)) == bool(circles)
+        assert [row["points"] for row in data.for_page()["rows"] if row["points"]] == circles
+
+
 @pytest.mark.parametrize(("flows", "marker", "named"), [(60, "o", "circle"), (61, "|", "thin stroke")])
 def test_many_flows_of_a_family_are_strokes_that_shine_through(flows: int, marker: str, named: str) -> None:
     """Before, the circles of a thousand flows were one black bar, whatever their goodputs."""

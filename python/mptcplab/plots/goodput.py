@@ -80,6 +80,11 @@ class Row:
     # Jain's index of a family, the mean over the repetitions.
     jain: float | None = None
 
+    @property
+    def repetitions(self) -> tuple[float, ...]:
+        """The repetitions that are drawn: a single one is the mean."""
+        return self.points if len(self.points) > 1 else ()
+
 
 @dataclass(frozen=True)
 class GoodputData:
@@ -126,6 +131,7 @@ class GoodputData:
         """The data that the page's script needs."""
         rows = [
             {key: value for key, value in vars(row).items() if key not in ("members", "jain")}
+            | {"points": row.repetitions}
             | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
             for row in self.rows
         ]
@@ -138,7 +144,8 @@ def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
     rows = goodput.rows
     looks = {part.label: part.style for row in rows for part in row.parts}
     handles = [(filled_handle(look.colour, hatch(look)), label) for label, look in looks.items()]
-    handles.append((line_handle(**_REPETITION), "one repetition"))
+    if any(row.repetitions for row in rows):
+        handles.append((line_handle(**_REPETITION), "one repetition"))
     if any(row.fair_share is not None for row in rows):
         handles.append((line_handle(**_FAIR_SHARE), "fair share"))
     most = width * (_NAMES_OF_FAMILIES if goodput.has_members else _NAMES)
@@ -161,7 +168,7 @@ def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
         for part in row.parts:
             filled(partial(axes.barh, y, part.mean, left=edge, height=_BAR), part.style.colour, hatch(part.style))
             edge += part.mean
-        axes.plot(row.points, np.full(len(row.points), y), alpha=0.7, **_REPETITION)
+        axes.plot(row.repetitions, np.full(len(row.repetitions), y), alpha=0.7, **_REPETITION)
         axes.errorbar(row.mean, y, xerr=row.half, fmt="|", color=INK, capsize=3)
         if row.fair_share is not None:
             axes.plot([row.fair_share], [y], **_FAIR_SHARE)

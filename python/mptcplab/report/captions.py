@@ -58,7 +58,7 @@ def of_bars(goodput: GoodputData) -> str:
     rows = goodput.rows
     what = "Bars show the mean goodput of all flows of a family" if goodput.has_members else "Bars show mean goodput"
     parts = [what + (", split by subflow" if any(len(row.parts) > 1 for row in rows) else "")]
-    if any(len(row.points) > 1 for row in rows):
+    if any(row.repetitions for row in rows):
         parts.append("circles are single repetitions")
     if any(row.half is not None for row in rows):
         parts.append("the line is the 95 % confidence interval of the total")
