@@ -617,6 +617,30 @@ def test_the_topology_shows_every_node_link_and_path(tmp_path: Path, wide: bool)
     assert svg.count('class="flow"') == 3  # sf1 over two links, sf2 over one
 
 
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_link_whose_directions_differ_has_both_on_its_label(wide: bool) -> None:
+    """Before, a download at 20 Mbit/s seemed to flow over 4 Mbit/s: the label had the direction of the upload alone."""
+    up = s.link("dsl", "home", "isp", 4, delay_ms=12, aqm={"name": "codel"}, loss={"model": "bernoulli", "p": 0.01})
+    down = s.link("dsl~", "isp", "home", 20, delay_ms=12, queue={"packets": 300})
+    near, far = s.link("lan", "home", "hub", 70, delay_ms=3), s.link("lan~", "hub", "home", 70, delay_ms=3)
+    flows = {
+        "both": [s.tcp("up", s.subflow("sf1", "dsl")), s.tcp("down", s.subflow("sf1", "dsl~"))],
+        "up": [s.tcp("up", s.subflow("sf1", "dsl"))],
+        "same": [s.tcp("up", s.subflow("sf1", "lan")), s.tcp("down", s.subflow("sf1", "lan~"))],
+    }
+    drawn = {
+        name: topology_svg.draw(
+            Topology.from_json(json.dumps(s.resolved([up, down, near, far], some, duration_s=9))), wide=wide
+        )
+        for name, some in flows.items()
+    }
+    found = re.findall(">back: (.*?)<", drawn["both"])
+    parts = ["20 Mbit/s", "queue 300 packets", "no loss", "drop-tail"]
+    assert found == ([", ".join(parts)] if wide else parts)
+    assert "4 Mbit/s" in drawn["both"]
+    assert [name for name, svg in drawn.items() if "back:" in svg] == ["both"]
+
+
 def test_parallel_links_are_drawn_apart(tmp_path: Path) -> None:
     links = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 2)]
     scenario = s.resolved(links, [s.tcp("mp", s.subflow("x", "A"), s.subflow("y", "B"))], duration_s=1)

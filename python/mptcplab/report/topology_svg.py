@@ -197,6 +197,17 @@ def properties(link: Link) -> list[str]:
     return [*lines, ", ".join(extras)]
 
 
+def differences_back(topology: Topology, link: Link) -> list[str]:
+    """What the other direction of a duplex link does otherwise, if data flow there; empty if nothing."""
+    back = next((one for one in topology.data_links if one.name == link.name + "~"), None)
+    if back is None:
+        return []
+    here, there = (", ".join(properties(one)).split(", ") for one in (link, back))
+    found = [part for part in there if part not in here]
+    found += ["no loss"] if link.loss > 0 and back.loss == 0 else []
+    return [*found, *(["drop-tail"] if link.aqm != back.aqm == "drop-tail" else [])]
+
+
 def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout, styles: Looks) -> str:
     labels = subflow_labels(topology)
     starting = [
@@ -210,6 +221,8 @@ def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout, styles:
     details = properties(edge.link)
     if not frame.wide:
         details = [part for line in details for part in line.split(", ")]
+    back = differences_back(topology, edge.link)
+    details += [f"back: {part}" for part in ([", ".join(back)] if frame.wide and back else back)]
     if frame.wide or len(" ".join([edge.link.name, *(labels[who] for who in starting)])) <= _LONGEST_NAME:
         name = [" ".join(name)]
     lines = [*name, *(escape(line) for line in details)]
