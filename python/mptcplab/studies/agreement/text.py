@@ -105,7 +105,8 @@ def report(agreement: Agreement, path: Path, *, figures: bool = True) -> Path:
 def stored(results: Results) -> Agreement | None:
     """The agreement whose numbers `write` left beside results; None without them.
 
-    It is judged again. Only causes are taken from the file, because some of them need runs of their own.
+    It is judged again. Only causes are taken from the file, because some of them need runs of their own, and only if
+    the file is about the same differences.
     """
     path = results.directory / FILE
     if len(results.engines) < 2 or not path.is_file():
@@ -113,10 +114,11 @@ def stored(results: Results) -> Agreement | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         causes = tuple(Cause(**one) for one in found["causes"])
-        why = found["engines_because"]
+        why, rows = found.get("engines_because"), found["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(with_hint(f"not the numbers of a comparison: {path}: {error}", f"remove {path}")) from None
-    return judge(results, why, causes)
+    again = judge(results, why, causes)
+    return again if json.loads(json.dumps(again.rows.to_dicts())) == rows else judge(results, why)
 
 
 def write(agreement: Agreement, path: Path) -> None:
