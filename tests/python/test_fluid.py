@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import filecmp
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -376,6 +378,64 @@ def test_several_equilibria_are_reported() -> None:
     found = json.loads(results.runs["host"][0])["equilibrium"]
     assert not found["unique"] and len(found["goodput_mbps"]) == 3
     assert any("several equilibria: olia" in line for line in results.remarks)
+
+
+def _reported(results: Results) -> list[float]:
+    """Per run, the goodput (Mbit/s) of the only flow in the equilibrium of the run."""
+    hosts = results.runs.sort("run")["host"]
+    return [next(iter(json.loads(host)["equilibrium"]["goodput_mbps"][0].values()))["sf1"] for host in hosts]
+
+
+def test_a_repetition_has_the_equilibrium_of_its_own_links(tmp_path: Path) -> None:
+    """All repetitions had that of the first one, 8.5 Mbit/s on a link of 3 Mbit/s."""
+    for rep, mbps in enumerate((9, 3, 6)):
+        (tmp_path / f"r-{rep}.csv").write_text(f"at_ms,rate_bps\n4000,{mbps}000000\n")
+    text = PRIVATE.format(cc="reno", a=0, b=0, paths='[["A"]]').replace('transport = "mptcp"', 'transport = "tcp"')
+    text = text.replace('rate = "1 Gbit/s"', 'rate = "12 Mbit/s"', 1).replace('"100000 packets"', '"30 packets"', 1)
+    text = text.replace('loss = "0 %"', 'schedule_file = "r-{rep}.csv"', 1).replace('"200 s"', '"6 s"')
+    results = mptcplab.run(written(tmp_path, text.replace('"300 s"', '"20 s"')), engine="fluid", reps=3)
+    # 1448 bytes of 1514 are payload.
+    assert _reported(results) == pytest.approx([rate * 1448 / 1514 for rate in (9, 3, 6)], rel=0.02)
+
+
+def test_a_repetition_has_the_equilibrium_beside_what_is_sent_at_its_end(tmp_path: Path) -> None:
+    """UDP that starts at random is on at the end of some repetitions; all had the equilibrium of the first."""
+    text = PRIVATE.format(cc="reno", a=0, b=0, paths='[["A"]]').replace('transport = "mptcp"', 'transport = "tcp"')
+    text = text.replace('rate = "1 Gbit/s"', 'rate = "8 Mbit/s"', 1).replace('"100000 packets"', '"30 packets"', 1)
+    text = text.replace('loss = "0 %"\n', "", 1).replace('"200 s"', '"6 s"').replace('"300 s"', '"21 s"')
+    text += '\n[flows.u]\ntransport = "udp"\npath = ["A"]\nrate = "3 Mbit/s"\nstart = "uniform(0 s, 9 s)"\n'
+    text += 'traffic = { on = "4 s", off = "5 s" }\n'
+    file = written(tmp_path, text)
+    results = mptcplab.run(file, engine="fluid", reps=4)
+    begun = results.event.filter(flow="u", kind="flow_started").sort("run")["t_ns"]
+    is_on = [(21 - start / 1e9) % 9 < 4 for start in begun]
+    assert set(is_on) == {True, False}
+    expected = [(8 - 3 * on) * 1448 / 1514 for on in is_on]
+    assert _reported(results) == pytest.approx(expected, rel=0.04)
+    # A run that is added says the same as in one sweep, though its first like it was solved before.
+    mptcplab.run(file, engine="fluid", reps=2, out=tmp_path / "o")
+    assert _reported(mptcplab.run(file, engine="fluid", reps=4, out=tmp_path / "o")) == _reported(results)
+
+
+def test_the_first_repetition_of_a_combination_is_not_searched_for_run_by_run(tmp_path: Path) -> None:
+    """Every run with its own start compared itself with all runs before its combination."""
+    text = PRIVATE.format(cc="reno", a=0, b=0, paths='[["A"]]').replace('"200 s"', '"1 s"').replace('"300 s"', '"2 s"')
+    text = text.replace('loss = "0 %"', 'loss = ["1 %", "2 %", "3 %", "4 %", "5 %"]', 1)
+    text = text.replace("[flows.mp]\n", '[flows.mp]\nstart = "uniform(0 s, 1 s)"\n')
+    looked: Counter[int] = Counter()
+
+    class Looked(dict[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            looked[dict.__getitem__(self, "run")] += key == "axes"
+            return dict.__getitem__(self, key)
+
+    overrides = json.dumps({"reps": 4})
+    runs = [Looked(run) for run in json.loads(_core.runs_json(str(written(tmp_path, text)), overrides))]
+    assert len(runs) == 20
+    solver = Solver({entry["name"]: entry for entry in json.loads(_core.algorithms_json())}, runs)
+    for run in runs:
+        solver.solve(run)
+    assert max(looked.values()) <= 2
 
 
 REFUSED = {
