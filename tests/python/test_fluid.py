@@ -5,9 +5,11 @@ from __future__ import annotations
 import filecmp
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -17,13 +19,14 @@ from test_cli import lab
 
 import mptcplab
 from mptcplab import _core
-from mptcplab.engines.fluid import conditions, integrate, network, rules
+from mptcplab.engines.fluid import conditions, equilibrium, integrate, network, rules
 from mptcplab.engines.fluid.cubic import Cubic
 from mptcplab.engines.fluid.engine import Solver
 from mptcplab.engines.fluid.equations import Model
 from mptcplab.engines.fluid.graph import Graph
 from mptcplab.errors import RefusedError
 from mptcplab.results import Results
+from mptcplab.trace import equilibria
 
 SCENARIOS = ROOT / "scenarios"
 # Mean window times sqrt(p) under independent losses (Ott, Kemperman, Mathis 1996).
@@ -378,6 +381,94 @@ def test_several_equilibria_are_reported() -> None:
     found = json.loads(results.runs["host"][0])["equilibrium"]
     assert not found["unique"] and len(found["goodput_mbps"]) == 3
     assert any("several equilibria: olia" in line for line in results.remarks)
+
+
+class Toy:
+    """Equations with one window and one queue, whose goodput (packets/s) is 100 times the window."""
+
+    def __init__(self, law: Callable[[float, float], tuple[float, float]]) -> None:
+        self.law = law
+        self.graph = SimpleNamespace(subflows=[SimpleNamespace(flow=0, number=0)])
+        self.layout = SimpleNamespace(size=2, queues=slice(1, 2))
+
+    def derivative(self, at: np.ndarray, *_: object) -> np.ndarray:
+        return np.array(self.law(*at))
+
+    def jacobian(self, at: np.ndarray, *_: object) -> np.ndarray:
+        steps = 1e-6 * np.eye(2)
+        return np.array([(self.derivative(at + step) - self.derivative(at - step)) / 2e-6 for step in steps]).T
+
+    def quantities(self, at: np.ndarray, *_: object) -> SimpleNamespace:
+        return SimpleNamespace(rate=100 * at[:1], loss=np.zeros(1))
+
+
+def _no_progress(_window: float, _other: float) -> tuple[float, float]:
+    raise RefusedError("no progress")
+
+
+# Laws that start from a window of 8 and 3, how each ends, after how many seconds, and with which goodput.
+ENDS: dict[str, tuple[Callable[[float, float], tuple[float, float]], equilibrium.End, float, float]] = {
+    # Towards 5, in 5 s: equal after the first and the second span.
+    "rest": (lambda w, x: ((5 - w) / 5, -x), equilibrium.End.AT_REST, 130, 500),
+    # As slowly as 5 + 3/sqrt(1 + 2t/900).
+    "slow": (lambda w, x: (-(((w - 5) / 3) ** 3) / 300, -x), equilibrium.End.MOVING, 4430, 500 + 300 / 3.294),
+    # Around 5 with an amplitude of sqrt(3^2 + 3^2), for ever. The mean counts, not where the last second is.
+    "cycle": (lambda w, x: (x / 2, (5 - w) / 2), equilibrium.End.SWINGING, 4430, 500),
+    "stop": (_no_progress, equilibrium.End.STOPPED, 0, 800),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_fluid_that_is_not_at_rest_says_why(name: str) -> None:
+    """A limit cycle, a slow approach and a solver that gave up were all "rests": false."""
+    law, end, after_s, goodput = ENDS[name]
+    toy = cast(Any, Toy(law))
+    found = equilibrium._settle(toy, np.array([8.0, 3.0]), cast(Any, None))
+    assert (found.end, found.after_s, found.reached) == (end, after_s, name == "rest")
+    assert found.goodput == pytest.approx([goodput], rel=0.01)
+
+
+def test_a_report_counts_only_what_is_at_rest_as_an_equilibrium(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the solver gave up was one of "several equilibria"."""
+    of = {
+        8.0: equilibrium.EndState(np.array([300.0]), equilibrium.End.AT_REST, 130.0, 11),
+        7.0: equilibrium.EndState(np.array([900.0]), equilibrium.End.STOPPED, 30.0, 13),
+        6.0: equilibrium.EndState(np.array([600.0]), equilibrium.End.SWINGING, 4430.0, 17),
+        5.0: equilibrium.EndState(np.array([302.0]), equilibrium.End.AT_REST, 130.0, 19),
+    }
+    monkeypatch.setattr(equilibrium, "_settle", lambda _model, state, _now: of[state[0]])
+    monkeypatch.setattr(equilibrium, "_starts", lambda *_: [np.array([start]) for start in (7.0, 6.0, 5.0)])
+    model = cast(Any, Toy(_no_progress))
+    model.graph.run = {"flows": [{"name": "mp", "mss_bytes": 1250, "subflows": [{"name": "sf1"}]}]}
+    last = integrate.RunState(np.array([8.0]), np.zeros(1, bool), np.zeros(1))
+    found = equilibrium.find(model, last, cast(Any, None))
+    assert found.evaluations == 60
+    assert equilibrium.report(model, found) == {
+        "rests": True,
+        "end": "at rest",
+        "after_s": 130.0,
+        "unique": True,
+        "goodput_mbps": [{"mp": {"sf1": 3.0}}],
+    }
+    of[8.0] = replace(of[6.0], goodput=np.array([500.0]))
+    moving = equilibrium.report(model, equilibrium.find(model, last, cast(Any, None)))
+    assert (moving["rests"], moving["end"], moving["unique"]) == (False, "swinging", True)
+    assert moving["goodput_mbps"] == [{"mp": {"sf1": 5.0}}, {"mp": {"sf1": 3.02}}]
+
+
+def test_remarks_name_what_does_not_rest_by_its_reason() -> None:
+    def record(end: str | None, after_s: float) -> dict[str, Any]:
+        found: dict[str, Any] = {"rests": end == "at rest", "unique": True, "goodput_mbps": []}
+        return {"equilibrium": found if end is None else found | {"end": end, "after_s": after_s}}
+
+    ends = ("lia", "at rest", 130.0), ("cubic", "moving", 4430.0), ("olia", "swinging", 4430.0)
+    ends += ("balia", "solver stopped", 430.0), ("reno", None, 0.0), ("coupled", "solver stopped", 30.0)
+    assert equilibria.remarks([(cc, record(end, after_s)) for cc, end, after_s in ends]) == [
+        "the fluid reaches no equilibrium: reno",
+        "the fluid is not at rest 4430 s after the end of the run: cubic",
+        "the fluid swings and reaches no equilibrium within 4430 s after the end of the run: olia",
+        "the solver stopped 30 s after the end of the run, before the fluid was at rest: balia, coupled",
+    ]
 
 
 def _reported(results: Results) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from mptcplab.errors import EngineError
 
 # Spans of time after each of which the goodputs are compared; at rest, they did not change in the last span.
 _SPANS_S = (30.0, 100.0, 300.0, 1000.0, 3000.0)
+# Parts of a span at whose ends the goodputs are looked at, so that none swings unnoticed.
+_PARTS = 200
 # Goodputs that differ by less than this fraction of the largest are the same.
 _SAME = 0.01
 _RELATIVE = 1e-4
@@ -23,24 +26,45 @@ _RELATIVE = 1e-4
 _APART = 0.03
 
 
+class End(StrEnum):
+    """How the integration from one start ended; only the first is an equilibrium."""
+
+    AT_REST = "at rest"
+    # In one direction, and slowly: as when CUBIC approaches its equilibrium.
+    MOVING = "moving"
+    # Back and forth, as in a limit cycle.
+    SWINGING = "swinging"
+    # The solver gave up.
+    STOPPED = "solver stopped"
+
+
 @dataclass(frozen=True)
 class EndState:
-    """The end state from one start: goodput of every subflow in packets/s, and whether it is an equilibrium."""
+    """The end state from one start: goodput of every subflow in packets/s, how long it took, and why it is the end.
+
+    Where goodputs swing, they are means over the second half of the last span.
+    """
 
     goodput: Array
-    reached: bool
+    end: End
+    after_s: float
     evaluations: int
+
+    @property
+    def reached(self) -> bool:
+        """Whether it is an equilibrium."""
+        return self.end is End.AT_REST
 
 
 @dataclass(frozen=True)
 class Equilibria:
-    """The different equilibria that were found; the first is that of the run."""
+    """The different equilibria that were found, after the end state of the run, which may be none."""
 
     states: tuple[EndState, ...]
     evaluations: int
 
     def of(self, goodput: Array) -> Equilibria:
-        """The same for another run of these equations, which ended with this goodput: the nearest equilibrium first."""
+        """The same for another run of these equations, which ended with this goodput: the nearest state first."""
         nearest = sorted(self.states, key=lambda state: float(np.abs(state.goodput - goodput).max(initial=0.0)))
         return Equilibria(tuple(nearest), 0)
 
@@ -52,18 +76,22 @@ def find(model: Model, last: RunState, now: Conditions) -> Equilibria:
     """
     found = [_settle(model, start, now) for start in (last.state, *_starts(model, last.state, now))]
     scale = max(float(found[0].goodput.max(initial=0.0)), 1e-9)
-    different: list[EndState] = []
-    for state in found:
-        if all(np.abs(state.goodput - other.goodput).max(initial=0.0) > 2 * _SAME * scale for other in different):
+    different = found[:1]
+    for state in found[1:]:
+        apart = (np.abs(state.goodput - other.goodput).max(initial=0.0) for other in different)
+        if state.reached and min(apart) > 2 * _SAME * scale:
             different.append(state)
     return Equilibria(tuple(different), sum(state.evaluations for state in found))
 
 
 def report(model: Model, found: Equilibria) -> dict[str, Any]:
-    """The record of a run: whether the equations rest, whether that is unique, and the goodputs in Mbit/s."""
+    """The record of a run: whether and how the equations come to rest, whether that is unique, goodputs in Mbit/s."""
+    own = found.states[0]
     return {
-        "rests": found.states[0].reached,
-        "unique": len(found.states) == 1,
+        "rests": own.reached,
+        "end": own.end.value,
+        "after_s": own.after_s,
+        "unique": sum(state.reached for state in found.states) <= 1,
         "goodput_mbps": [_named(model, state.goodput) for state in found.states],
     }
 
@@ -104,7 +132,14 @@ def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
 def _settle(model: Model, state: Array, now: Conditions) -> EndState:
     slow = np.zeros(len(model.graph.subflows), bool)
     derivative = Counter(lambda at: model.derivative(at, now, slow))
-    before, reached = None, False
+
+    def goodput(at: Array) -> Array:
+        f = model.quantities(at, now, slow)
+        found: Array = f.rate * (1.0 - f.loss)
+        return found
+
+    last, after_s, end = goodput(state), 0.0, End.MOVING
+    before: Array | None = None
     for span in _SPANS_S:
         try:
             solved = solve_ivp(
@@ -112,23 +147,31 @@ def _settle(model: Model, state: Array, now: Conditions) -> EndState:
                 (0.0, span),
                 state,
                 method="LSODA",
-                t_eval=[span],
+                t_eval=np.linspace(0.0, span, _PARTS + 1),
                 rtol=_RELATIVE,
                 atol=tolerances(model),
                 jac=lambda _, at: model.jacobian(at, now, slow),
             )
         except EngineError:
+            end = End.STOPPED
             break
         if solved.status < 0:
+            end = End.STOPPED
             break
-        state = solved.y[:, -1]
-        f = model.quantities(state, now, slow)
-        goodput = f.rate * (1.0 - f.loss)
-        if before is not None:
-            moved = np.abs(goodput - before).max(initial=0.0)
-            reached = bool(moved <= _SAME * max(goodput.max(initial=0.0), 1e-9))
-            if reached:
-                break
-        before = goodput
-    f = model.quantities(state, now, slow)
-    return EndState(f.rate * (1.0 - f.loss), reached, derivative.count)
+        state, after_s = solved.y[:, -1], after_s + span
+        late = np.array([goodput(at) for at in solved.y.T[_PARTS // 2 :]])
+        last = late[-1]
+        enough = _SAME * max(float(last.max(initial=0.0)), 1e-9)
+        swings = _swing(late) > enough
+        end, last = (End.SWINGING, late.mean(axis=0)) if swings else (End.MOVING, last)
+        if before is not None and not swings and np.abs(last - before).max(initial=0.0) <= enough:
+            end = End.AT_REST
+            break
+        before = last
+    return EndState(last, end, after_s, derivative.count)
+
+
+def _swing(goodputs: Array) -> float:
+    """How far a goodput of `goodputs` [t, r] goes back and forth: its range, less the way from its start to its end."""
+    ranges = goodputs.max(axis=0) - goodputs.min(axis=0)
+    return float((ranges - np.abs(goodputs[-1] - goodputs[0])).max(initial=0.0))
