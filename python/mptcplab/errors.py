@@ -5,6 +5,8 @@ A message is `what failed: value`, optionally followed by a blank line and `hint
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mptcplab._core import EngineError, MptcplabError, OutputError, ScenarioError
@@ -63,6 +65,18 @@ class UnfinishedError(EngineError):
         # a temporary directory stay behind.
         lasting = None if getattr(self.results, "temporary", None) is not None else self.results
         return type(self), (str(self), lasting)
+
+
+@contextmanager
+def within(where: str, *but: type[MptcplabError]) -> Iterator[None]:
+    """Say in an error, unless it is one of `but`, where it was: in which file, and in which part of it."""
+    try:
+        yield
+    except MptcplabError as error:
+        if isinstance(error, but):
+            raise
+        # What a study sets comes from its files, not from the command line.
+        raise type(error)(f"{where}: {str(error).removeprefix('command line: ')}") from error
 
 
 def with_hint(message: str, hint: str) -> str:

@@ -267,7 +267,7 @@ def test_papers_are_chosen_by_name_or_all_in_order(tmp_path: Path) -> None:
     (second / "pair.toml").touch()
     (second / "paper.toml").write_text(PAPER.replace("ONE", "THREE").replace("TWO", "FOUR"))
     # A claim may look at another paper's experiment.
-    (second / "claims.toml").write_text(CLAIMS)
+    (second / "claims.toml").write_text(CLAIMS.replace("C-", "D-"))
     library = catalog.load(tmp_path)
     assert library.root == tmp_path
     assert [paper.id for paper in library.choose("all")] == ["doe2024", "roe2023"]
@@ -277,7 +277,51 @@ def test_papers_are_chosen_by_name_or_all_in_order(tmp_path: Path) -> None:
         assert library.source(library.experiments[name]).id == source
     with pytest.raises(MptcplabError) as caught:
         library.choose("doe")
-    assert str(caught.value) == "no such paper: 'doe'\n\nhint: all, or one of doe2024, roe2023"
+    assert str(caught.value) == (
+        "no such paper: 'doe'\n\nhint: all, or one of doe2024, roe2023; "
+        "one of your own is a folder with a paper.toml, in papers/ below this directory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "paper", "claims"),
+    [("experiment ONE", PAPER.replace("TWO", "THREE"), CLAIMS.replace("C-", "D-")), ("claim C-2", None, CLAIMS)],
+)
+def test_a_name_is_there_once_in_all_papers(tmp_path: Path, what: str, paper: str | None, claims: str) -> None:
+    """The second one took the results and the verdicts of the first one's name."""
+    loaded(tmp_path)
+    second = tmp_path / "roe2023"
+    second.mkdir()
+    (second / "pair.toml").touch()
+    (second / "paper.toml").write_text(paper or PAPER.replace("ONE", "THREE").replace("TWO", "FOUR"))
+    (second / "claims.toml").write_text(claims.replace("C-1", "D-1"))
+    file = "paper.toml" if paper else "claims.toml"
+    with pytest.raises(MptcplabError) as caught:
+        catalog.load(tmp_path)
+    other = tmp_path / "doe2024" / file
+    hint = f"every {what.split()[0]} of all papers has a name of its own; the other one is in {other}"
+    assert str(caught.value) == f"{second / file}: {what}: there is another one of this name\n\nhint: {hint}"
+
+
+def test_a_claim_is_there_once_in_a_paper(tmp_path: Path) -> None:
+    """Both claims of a name were not testable."""
+    with pytest.raises(MptcplabError, match=r"claims\.toml: claim C-1: there is another one of this name"):
+        loaded(tmp_path, claims=CLAIMS.replace('"C-2"', '"C-1"'))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("repetitions = 7", "repetitions = 0", "repetitions: not right: '0'\n\nhint: it is from 1 to 30"),
+        # There were 30 of 31, without a word.
+        ("repetitions = 7", "repetitions = 31", "repetitions: not right: '31'\n\nhint: it is from 1 to 30"),
+        ('label = "r5"', 'label = "r1"', "sweep[1].label: not right: 'r1'\n\nhint: it is another one for every point"),
+    ],
+)
+def test_repetitions_and_labels_are_checked(tmp_path: Path, before: str, after: str, message: str) -> None:
+    with pytest.raises(MptcplabError) as caught:
+        loaded_with(tmp_path, before, after)
+    assert str(caught.value) == f"{tmp_path / 'other' / 'doe2024' / 'paper.toml'}: experiments.ONE.{message}"
 
 
 def test_experiments_and_claims_are_found_by_name_or_are_listed(tmp_path: Path) -> None:

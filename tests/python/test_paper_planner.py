@@ -286,11 +286,11 @@ def test_the_scheduler_of_a_study_is_that_of_connections_without_one(library: ca
 
 def test_a_parameter_of_a_study_is_one_of_the_algorithm_with_its_label(library: catalog.Library) -> None:
     library.experiments["SHORT"] = replace(
-        library.experiments["SHORT"], parameters={"dolia-text": "step=1", "fixed": "step=2"}
+        library.experiments["SHORT"], parameters={"dolia-text": "beta_min=0.5625", "fixed": "step=2"}
     )
     planner = Planner(library, "sim", quick=False)
     cell = Cell("SHORT", "dolia-text", "", "linux-legacy")
-    assert planner.spec(cell).cc == "dolia(gamma=text, step=1, dialect=mptcp-0.95)"
+    assert planner.spec(cell).cc == "dolia(gamma=text, beta_min=0.5625, dialect=mptcp-0.95)"
     assert planner.spec(replace(cell, label="fixed")).cc is None
     assert planner.spec(replace(cell, label="dolia")).cc == "dolia(dialect=mptcp-0.95)"
 
@@ -355,7 +355,36 @@ def test_the_reference_is_reno_where_no_competitor_runs_cubic(library: catalog.L
 def test_a_label_that_stands_for_nothing_is_refused(topology: Topology, label: str, message: str) -> None:
     with pytest.raises(MptcplabError) as caught:
         treatment(label, topology, algorithm_names())
-    assert str(caught.value) == message
+    said, _, hint = str(caught.value).partition("\n\nhint: ")
+    assert said == message
+    assert hint == "" or {"cmt-sctp", "lia", "proposed"} <= set(hint.split(", "))
+
+
+def test_a_treatment_with_one_path_needs_a_flow_mp(topology: Topology) -> None:
+    """It was an internal error."""
+    others = replace(topology, flows=tuple(flow for flow in topology.flows if flow.name != "mp"))
+    for label in ("tcp-reno@wifi", "ref-tcp@3g", "independent-cubic", "sctp"):
+        with pytest.raises(MptcplabError, match=r"^the scenario has no flow 'mp'\n\nhint: a treatment with one path"):
+            treatment(label, others, algorithm_names())
+
+
+@pytest.mark.parametrize(
+    ("label", "settings", "message"),
+    [
+        ("lai", {}, "LONG: lai, r5, slow: no such algorithm or treatment: 'lai'"),
+        ("lia", {"links.Z.rate": '"1 Mbit/s"'}, 'LONG: lia, r5, slow: links.Z: no such key "Z"'),
+        ("olia", {"links.A.loss": '"2"'}, 'LONG: olia, r5, slow: links.A.loss: "2" is not a percentage'),
+    ],
+)
+def test_an_error_in_a_cell_names_the_file_and_the_experiment(
+    library: catalog.Library, label: str, settings: dict[str, str], message: str
+) -> None:
+    """It said "command line", or nothing, of what is in paper.toml."""
+    one = library.experiments["LONG"]
+    library.experiments["LONG"] = replace(one, settings={**one.settings, **settings})
+    with pytest.raises(MptcplabError) as caught:
+        Planner(library, "sim", quick=False).spec(Cell("LONG", label, "r5", "rfc", "slow"))
+    assert str(caught.value).startswith(f"{library.papers['doe2024'].directory / 'paper.toml'}: experiments.{message}")
 
 
 @pytest.mark.parametrize(

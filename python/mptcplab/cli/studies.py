@@ -28,7 +28,12 @@ def _leave_cores_to_runs() -> None:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper below papers/, such as kim2021, or all.")],
+    paper: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAPER", help="A paper such as kim2021, or all: of papers/ below this directory, or of mptcplab."
+        ),
+    ],
     engine: Annotated[
         str,
         typer.Option(

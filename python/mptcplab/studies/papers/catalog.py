@@ -7,7 +7,7 @@ was changed in the claims; the scenario files are beside them.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +24,8 @@ from mptcplab.study.page import find_directory
 from mptcplab.study.verdict import Verdict
 
 PAPERS = Path("papers")
+# Repetitions up to which a claim that stays open gets more, and the most that an experiment may have.
+MOST_REPETITIONS = 30
 Profile = Literal["rfc", "linux-acked", "linux-legacy", "linux-pre4"]
 # How ACKs are counted on today's kernels.
 TODAY = "linux-acked"
@@ -220,7 +222,8 @@ class Library:
         if name in self.papers:
             return [self.papers[name]]
         known = ", ".join(self.papers)
-        raise MptcplabError(with_hint(f"no such paper: {name!r}", f"all, or one of {known}"))
+        hint = f"all, or one of {known}; one of your own is a folder with a paper.toml, in papers/ below this directory"
+        raise MptcplabError(with_hint(f"no such paper: {name!r}", hint))
 
 
 def directory(start: Path | None = None) -> Path:
@@ -233,6 +236,8 @@ def load(root: Path | None = None) -> Library:
     """Read every paper below `root`, or say what is wrong in which file."""
     found = directory() if root is None else root
     papers = [_paper(path.parent) for path in sorted(found.glob("*/paper.toml"))]
+    _once("experiment", [(name, paper.directory / "paper.toml") for paper in papers for name in paper.experiments])
+    _once("claim", [(claim.id, paper.directory / "claims.toml") for paper in papers for claim in paper.claims])
     library = Library({paper.id: paper for paper in papers}, found)
     for paper in papers:
         for claim in paper.claims:
@@ -240,6 +245,16 @@ def load(root: Path | None = None) -> Library:
                 where = paper.directory / "claims.toml"
                 raise MptcplabError(f"{where}: {claim.id}: experiment: no such experiment: {claim.experiment!r}")
     return library
+
+
+def _once(what: str, names: Iterable[tuple[str, Path]]) -> None:
+    """Refuse a name that there is twice: results and verdicts are found by it."""
+    known: dict[str, Path] = {}
+    for name, path in names:
+        if name in known:
+            hint = f"every {what} of all papers has a name of its own; the other one is in {known[name]}"
+            raise MptcplabError(with_hint(f"{path}: {what} {name}: there is another one of this name", hint))
+        known[name] = path
 
 
 def _paper(folder: Path) -> Paper:
@@ -293,6 +308,12 @@ def _experiment(folder: Path, rules: _Rules, table: _Table) -> Experiment:
     spans = {f"phase {i}": _span(table, "phases", pair) for i, pair in enumerate(phases, 1)}
     spans |= {f"bin {i}": _span(table, "bins", edges) for i, edges in enumerate(pairwise(bins))}
     points = tuple(part.read(Point) for part in table.rows("sweep"))
+    for at, point in enumerate(points):
+        if point.label in (other.label for other in points[:at]):
+            raise table.wrong(f"sweep[{at}].label", point.label, "another one for every point")
+    repetitions = table.value("repetitions", int, 10)
+    if not 1 <= repetitions <= MOST_REPETITIONS:
+        raise table.wrong("repetitions", str(repetitions), f"from 1 to {MOST_REPETITIONS}")
     axis = table.value("sweep_axis", str, "")
     return table.read(
         Experiment,
@@ -301,6 +322,7 @@ def _experiment(folder: Path, rules: _Rules, table: _Table) -> Experiment:
         scenario=scenario,
         profile=table.value("profile", Profile, rules[0]),
         dialect=table.value("dialect", Dialect, rules[1]),
+        repetitions=repetitions,
         sweep=Sweep(axis, points) if points else None,
         spans=spans,
         parameters={},

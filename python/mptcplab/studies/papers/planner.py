@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mptcplab import _core
 from mptcplab.capabilities import engine_of
-from mptcplab.studies.papers.catalog import Dialect, Experiment, Library
+from mptcplab.errors import within
+from mptcplab.studies.papers.catalog import MOST_REPETITIONS, Dialect, Experiment, Library
 from mptcplab.studies.papers.treatments import in_dialect, treatment, with_parameter
 from mptcplab.study import cell as cells
 from mptcplab.study.cell import Cell, RunSpec
@@ -18,8 +19,7 @@ from mptcplab.study.decision import Rule
 from mptcplab.trace.rules import algorithms_with_dialect
 from mptcplab.trace.topology import Topology
 
-# Repetitions up to which a claim that stays open gets more, and those of a quick reproduction.
-MOST_REPETITIONS = 30
+# Repetitions of a quick reproduction.
 QUICK_REPETITIONS = 3
 # A quick reproduction measures no longer than this, where the length of a run decides nothing.
 QUICK_SECONDS = 60.0
@@ -72,9 +72,14 @@ class Planner:
         return [Cell(own.id, label, point, own.profile) for label in own.algorithms for point in own.labels]
 
     def spec(self, cell: Cell) -> RunSpec:
-        """The runs of a cell."""
+        """The runs of a cell. An error names the file, the experiment and what it asks for."""
         if cell not in self._specs:
-            self._specs[cell] = self._spec(cell)
+            experiment = self.library.experiments[cell.experiment]
+            asked = ", ".join(part for part in (cell.label, cell.point, cell.variant) if part)
+            with within(f"{experiment.scenario.parent / 'paper.toml'}: experiments.{experiment.id}: {asked}"):
+                self._specs[cell] = found = self._spec(cell)
+                # Reads the scenario with these settings.
+                _ = found.topology
         return self._specs[cell]
 
     def _spec(self, cell: Cell) -> RunSpec:

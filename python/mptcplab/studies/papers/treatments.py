@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from mptcplab.errors import MptcplabError
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.trace.topology import Topology
 
 MULTIPATH = "mp"
@@ -57,7 +57,8 @@ def treatment(label: str, topology: Topology, known: set[str]) -> Treatment:
         return Treatment(f"{name.removesuffix('-text')}(gamma=text)", {})
     cc = name.removeprefix("uncoupled-")
     if cc.partition("(")[0] not in known:
-        raise MptcplabError(f"no such algorithm or treatment: {label!r}")
+        hint = f"one of {', '.join(sorted({*known, *_NAMED, 'sctp'}))}, or as papers/README.md says"
+        raise MptcplabError(with_hint(f"no such algorithm or treatment: {label!r}", hint))
     return Treatment(cc, {})
 
 
@@ -80,7 +81,10 @@ def with_parameter(cc: str, parameter: str) -> str:
 
 def _single(topology: Topology, subflow: str | None, cc: str, transport: str) -> Treatment:
     """The multipath connection over one path only: that of `subflow`, or of the first."""
-    (flow,) = (flow for flow in topology.flows if flow.name == MULTIPATH)
+    flow = next((flow for flow in topology.flows if flow.name == MULTIPATH), None)
+    if flow is None:
+        hint = "a treatment with one path takes the place of this connection"
+        raise MptcplabError(with_hint(f"the scenario has no flow {MULTIPATH!r}", hint))
     chosen = [part for part in flow.subflows if subflow in (None, part.name)]
     if not chosen:
         names = ", ".join(part.name for part in flow.subflows)
