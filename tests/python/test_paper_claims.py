@@ -9,9 +9,11 @@ import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers import accept, catalog
@@ -23,6 +25,8 @@ from mptcplab.studies.papers.report import verdicts
 from mptcplab.studies.papers.report.page import index_page, reason
 from mptcplab.studies.papers.report.verdicts import unexpected
 from mptcplab.studies.papers.reproduce import Reproduction, reproduce
+from mptcplab.studies.papers.selectors import check_figures
+from mptcplab.study.cell import Cell
 from mptcplab.study.decision import Rule
 from mptcplab.study.execute import Executor, Outcome
 from mptcplab.study.store import Store
@@ -376,3 +380,80 @@ def test_an_interval_without_an_end_is_valid_json(tmp_path: Path) -> None:
     (fact,) = data["dubey2023"][0]["findings"][0]["facts"]
     assert (fact["margin"], fact["low"], fact["high"]) == (1, None, None)
     assert json.dumps(data, allow_nan=False)
+
+
+# The paper that papers/README.md writes
+
+OWN = """\
+title = "Two paths"
+duration = "20 s"
+cc = "lia"
+
+[links]
+a = { from = "S", to = "D", rate = "9 Mbit/s", delay = "11 ms", queue = "1 BDP" }
+b = { from = "S", to = "D", rate = "5 Mbit/s", delay = "27 ms", queue = "40 packets" }
+
+[flows.mp]
+paths = [["a"], ["b"]]
+
+[flows.tcp]
+path = ["b"]
+cc = "cubic"
+"""
+
+
+def own_paper(root: Path, *changes: tuple[str, str]) -> catalog.Library:
+    """The files of the README, with other texts in place of some."""
+    text = (ROOT / "papers" / "README.md").read_text()
+    part = text.partition("\n## A paper of your own\n")[2].partition("\n## ")[0]
+    paper, claims = re.findall(r"```toml\n(.*?)```", part, re.DOTALL)
+    for old, new in changes:
+        assert (paper + claims).count(old) >= 1
+        paper, claims = paper.replace(old, new), claims.replace(old, new)
+    folder = root / "papers" / "doe2026"
+    folder.mkdir(parents=True)
+    for name, content in {"pair.toml": OWN, "paper.toml": paper, "claims.toml": claims}.items():
+        (folder / name).write_text(content)
+    return catalog.load(root / "papers")
+
+
+def test_the_paper_in_the_readme_is_planned_as_it_says(tmp_path: Path) -> None:
+    library = own_paper(tmp_path)
+    judge = ClaimJudge(Planner(library, "sim", quick=False), cast(Executor, None))
+    (claim,) = library.papers["doe2026"].claims
+    assert claim.expect == Verdict.OPEN
+    cells = {Cell("DOE-A", label, "low", "linux-acked") for label in ("lia", "uncoupled-reno")}
+    assert judge.cells(claim) == cells
+    for cell in cells:
+        assert [flow.cc for flow in judge.planner.spec(cell).topology.connections] == [
+            cell.label.removeprefix("uncoupled-"),
+            "cubic",
+        ]
+    check_figures(judge.planner, library.experiments["DOE-A"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("sweep=low", "sweep=lo"), "DOE-1: no such sweep: 'lo'\n\nhint: one of high, low"),
+        (("goodput{cc=lia", "gput{cc=lia"), "DOE-1: no such metric in claims and figures: 'gput'"),
+        (("cc=lia,", "cc=lia,flow=tpc,"), "DOE-1: no such flow: 'tpc'\n\nhint: one of *, mp, tcp, tcp_active"),
+        (('"open"', '"open"\nwhy = "It is {mean(goodput{flow=ab}):.1f}."'), "DOE-1: why: no such flow: 'ab'"),
+        (
+            ('"open"', '"open"\nwhy = "So."\nwhy_if = "mean(goodput{sf=sf7}) > 1"'),
+            "DOE-1: why_if: no such subflow of mp: 'sf7'",
+        ),
+        (("cc=lia,", "cc=lai,"), "DOE-1: PAPER: experiments.DOE-A: lai, low: no such algorithm or treatment: 'lai'"),
+    ],
+)
+def test_a_mistake_in_a_claim_is_named_with_its_file_before_anything_is_run(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    library = own_paper(tmp_path, change)
+    judge = ClaimJudge(Planner(library, "sim", quick=False), cast(Executor, None))
+    paper = library.papers["doe2026"]
+    with pytest.raises(MptcplabError) as caught:
+        judge.cells(paper.claims[0])
+    message = message.replace("PAPER", str(paper.directory / "paper.toml"))
+    assert str(caught.value).startswith(f"{paper.directory / 'claims.toml'}: {message}")
+    assert "command line" not in str(caught.value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers import catalog
 from mptcplab.studies.papers.planner import Planner
-from mptcplab.studies.papers.selectors import SelectorResolver
+from mptcplab.studies.papers.selectors import SelectorResolver, check_figures
 from mptcplab.study.cell import Cell
 from mptcplab.study.values import CellValues, DependencyRecorder, Key, NotTestableError
 
@@ -171,7 +172,7 @@ def test_a_selector_means_the_own_experiments_first_cell_unless_it_says_more(
 def test_where_no_value_is_known_yet_all_are_one(library: catalog.Library) -> None:
     recorder = DependencyRecorder()
     resolve = SelectorResolver(Planner(library, "sim", quick=False), recorder, library.experiments["ONE"])
-    assert set(resolve("goodput", {"flow": "nobody"})) == {1.0}
+    assert set(resolve("goodput", {"flow": "web"})) == {1.0}
     assert recorder.cells == {Cell("ONE", "olia", "", "linux-legacy")}
 
 
@@ -225,8 +226,6 @@ def jain(*rates: float) -> float:
         ({"flows": "all"}, jain(9, 5)),
         ({"flows": "[mp, bg-1 ,web]"}, jain(9, 2, 3)),
         ({"flows": "[mp/sf2,sf1]"}, jain(4, 6)),
-        # No set of the paper's: all connections, without UDP.
-        ({"flows": "everyone"}, jain(9, 2, 5, 3)),
         # The index does not change if all rates are ten times as large, or a hundredth.
         ({"flows": "all", "bin": "0"}, jain(90, 50)),
         ({"flows": "all", "phase": "1"}, jain(90, 50)),
@@ -234,6 +233,14 @@ def jain(*rates: float) -> float:
 )
 def test_jains_index_is_over_the_named_flows(library: catalog.Library, keys: dict[str, str], expected: float) -> None:
     assert resolver(library)("jain", keys)[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("keys", [{}, {"flows": "all"}, {"flows": "default"}])
+def test_jains_index_of_an_experiment_without_sets_is_over_all_connections_without_udp(
+    library: catalog.Library, keys: dict[str, str]
+) -> None:
+    values = {**VALUES, ("", "throughput", "main", None, None): [9.0, 5.0]}
+    assert resolver(library, values, "TWO")("jain", keys)[0] == pytest.approx(jain(9, 2, 5, 3))
 
 
 def test_jains_index_is_that_of_the_part_of_the_run(library: catalog.Library) -> None:
@@ -245,8 +252,9 @@ def test_without_a_flow_mp_the_flows_with_several_subflows_are_meant(library: ca
     values = {("", "throughput", name, None, None): [rate, 2 * rate] for name, rate in (("main", 4.0), ("web", 3.0))}
     resolve = resolver(library, values, "TWO")
     assert resolve("throughput", {}).tolist() == [4.0, 8.0]
-    with pytest.raises(NotTestableError, match=r"^TWO has no flow 'mp'$"):
+    with pytest.raises(MptcplabError, match=r"^no such flow: 'mp'\n\nhint: one of \*, bg, bg-1, bg-2, main") as caught:
         resolve("throughput", {"flow": "mp"})
+    assert not isinstance(caught.value, NotTestableError)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +303,6 @@ def test_the_number_of_subflows_is_that_of_those_with_data(library: catalog.Libr
         ("goodput", {"flow": "web"}, "goodput has no value in ONE (flow=web)"),
         ("goodput", {"cc": "lia", "flow": "mp", "bin": "1"}, "goodput has no value in ONE (cc=lia, flow=mp, bin=1)"),
         ("retx", {}, "retx has no value in ONE ()"),
-        ("throughput", {"flow": "video"}, "ONE has no flow 'video'"),
         ("ratio", {"flow": "web"}, "ONE: the paper names no ideal for web"),
         (
             "iperf_retr",
@@ -341,17 +348,17 @@ def test_one_repetition_without_a_value_is_not_left_out(
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"colour": "red"}, "no such key in claims: 'colour'\n\nhint: one of bin, cc, exp, flow, flows, kind, link"),
-        ({"exp": "NONE"}, "no such exp in claims: 'NONE'\n\nhint: one of ONE, TWO, VIEW"),
-        ({"exp": "TWO", "sweep": "r3"}, "no such sweep in claims: 'r3'\n\nhint: one of r1, r2"),
-        ({"variant": "fast"}, "no such variant in claims: 'fast'\n\nhint: one of slow"),
-        ({"bin": "3"}, "no such part of the run in claims: 'bin 3'\n\nhint: one of bin 0, bin 1, bin 2, phase 1"),
-        ({"phase": "0"}, "no such part of the run in claims: 'phase 0'"),
-        ({"link": "C"}, "no such link in claims: 'C'\n\nhint: one of A, A~, B, B~"),
-        ({"links": "A/C"}, "no such links in claims: 'C'"),
-        ({"sf": "sf3"}, "no such subflow of mp in claims: 'sf3'\n\nhint: one of sf1, sf2"),
-        ({"sf": "sf1+sf0"}, "no such subflow of mp in claims: 'sf0'"),
-        ({"flow": "bg", "sf": "sf2"}, "no such subflow of bg-1 in claims: 'sf2'\n\nhint: one of sf1"),
+        ({"colour": "red"}, "no such key: 'colour'\n\nhint: one of bin, cc, exp, flow, flows, kind, link"),
+        ({"exp": "NONE"}, "no such exp: 'NONE'\n\nhint: one of ONE, TWO, VIEW"),
+        ({"exp": "TWO", "sweep": "r3"}, "no such sweep: 'r3'\n\nhint: one of r1, r2"),
+        ({"variant": "fast"}, "no such variant: 'fast'\n\nhint: one of slow"),
+        ({"bin": "3"}, "no such part of the run: 'bin 3'\n\nhint: one of bin 0, bin 1, bin 2, phase 1"),
+        ({"phase": "0"}, "no such part of the run: 'phase 0'"),
+        ({"link": "C"}, "no such link: 'C'\n\nhint: one of A, A~, B, B~"),
+        ({"links": "A/C"}, "no such links: 'C'"),
+        ({"sf": "sf3"}, "no such subflow of mp: 'sf3'\n\nhint: one of sf1, sf2"),
+        ({"sf": "sf1+sf0"}, "no such subflow of mp: 'sf0'"),
+        ({"flow": "bg", "sf": "sf2"}, "no such subflow of bg-1: 'sf2'\n\nhint: one of sf1"),
     ],
 )
 def test_a_key_that_means_nothing_is_a_mistake_and_no_missing_value(
@@ -361,3 +368,96 @@ def test_a_key_that_means_nothing_is_a_mistake_and_no_missing_value(
         resolver(library)("throughput", keys)
     assert not isinstance(caught.value, NotTestableError)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("metric", "keys", "message"),
+    [
+        # Each of these was found only when the claim was judged, after all its runs, and as an internal error.
+        ("ideal", {}, "ideal without kind\n\nhint: write ideal{kind=...}: one of maxmin_connection, maxmin_subflow"),
+        ("ideal", {"kind": "maxmin"}, "no such kind: 'maxmin'\n\nhint: one of maxmin_connection, maxmin_subflow"),
+        ("utilisation", {"flow": "mp"}, "utilisation without link\n\nhint: write utilisation{link=...}: a link"),
+        ("loss", {"links": "A"}, "loss without link\n\nhint: write loss{link=...}: a link"),
+        ("loss_ratio", {"link": "A"}, "loss_ratio without links\n\nhint: write loss_ratio{links=...}: two links"),
+        ("loss_ratio", {"links": "B"}, "links of loss_ratio: not right: 'B'\n\nhint: it is two links, such as A/B"),
+        ("loss_ratio", {"links": "A/B/A"}, "links of loss_ratio: not right: 'A/B/A'"),
+        (
+            "goodput",
+            {"flow": "tcp_active"},
+            "flow=tcp_active without a part of the run\n\nhint: write bin=N or phase=N",
+        ),
+        # This was "not testable", as if a run could have no value.
+        (
+            "throughput",
+            {"flow": "video"},
+            "no such flow: 'video'\n\nhint: one of *, bg, bg-1, bg-2, mp, tcp_active, web",
+        ),
+        ("throughput", {"flow": "noise"}, "no such flow: 'noise'"),
+        # This was the index over all connections.
+        ("jain", {"flows": "defualt"}, "no such flows: 'defualt'\n\nhint: one of all, default"),
+        ("jain", {"flows": "[mp,wbe]"}, "no such flow or subflow: 'wbe'\n\nhint: one of bg-1, bg-1/sf1, bg-2"),
+        ("jain", {"flows": "[mp/sf3,web]"}, "no such flow or subflow: 'mp/sf3'"),
+    ],
+)
+def test_a_mistake_in_a_selector_is_found_before_there_are_values(
+    library: catalog.Library, metric: str, keys: dict[str, str], message: str
+) -> None:
+    planner = Planner(library, "sim", quick=False)
+    resolve = SelectorResolver(planner, DependencyRecorder(), library.experiments["ONE"])
+    with pytest.raises(MptcplabError) as caught:
+        resolve(metric, keys)
+    assert not isinstance(caught.value, NotTestableError)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_set_of_flows_of_an_experiment_is_checked_where_it_is_used(library: catalog.Library) -> None:
+    one = replace(library.experiments["ONE"], fairness={"default": (("mp/sf1", "bg-3"),)})
+    changed = replace(library, papers={"doe2024": replace(library.papers["doe2024"], experiments={"ONE": one})})
+    resolve = SelectorResolver(Planner(changed, "sim", quick=False), DependencyRecorder(), one)
+    with pytest.raises(MptcplabError, match=r"^no such flow or subflow: 'bg-3'"):
+        resolve("jain", {})
+    assert resolve("jain", {"flows": "all"}).tolist() == [1.0, 1.0]
+
+
+# Figures
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        (
+            {"metric": "godput", "flows": ("mp",)},
+            "no such metric in claims and figures: 'godput'\n\nhint: one of agr_bf",
+        ),
+        ({"metric": "goodput", "flows": ("mp", "wbe")}, "no such flow: 'wbe'"),
+        ({"metric": "goodput", "flows": ("mp/sf1", "mp/sf1+sf4")}, "no such subflow of mp: 'sf4'"),
+        ({"metric": "loss_ratio A/C"}, "no such links: 'C'"),
+        ({"flows": ("mp",)}, "metric: missing"),
+        ({"kind": "time", "flows": ("mpp",)}, "no such flow: 'mpp'"),
+    ],
+)
+def test_a_figure_of_what_there_is_not_is_refused_before_anything_is_run(
+    library: catalog.Library, figure: dict[str, Any], message: str
+) -> None:
+    """A flow that there is not was left out of the figure, and a metric was found after all runs."""
+    good = catalog.FigureSpec("spans", "Fig. 1", "throughput", ("tcp_active", "mp/sf1+sf2", "bg", "*"))
+    wrong = catalog.FigureSpec(**{"kind": "bars", "of": "Fig. 2", **figure})
+    planner = Planner(library, "sim", quick=False)
+    file = library.papers["doe2024"].directory / "paper.toml"
+    with pytest.raises(MptcplabError) as caught:
+        check_figures(planner, replace(library.experiments["ONE"], figures=(good, wrong)))
+    assert str(caught.value).startswith(f"{file}: experiments.ONE.figures[1]: {message}")
+
+
+def test_figures_need_algorithms(library: catalog.Library) -> None:
+    """The report ended with an internal error."""
+    planner = Planner(library, "sim", quick=False)
+    bare = replace(library.experiments["ONE"], algorithms=())
+    changed = replace(library, papers={"doe2024": replace(library.papers["doe2024"], experiments={"ONE": bare})})
+    with pytest.raises(
+        MptcplabError, match=r"paper\.toml: experiments\.ONE\.algorithms: missing\n\nhint: figures show"
+    ):
+        figure = catalog.FigureSpec("bars", "Fig. 1", "goodput")
+        check_figures(replace(planner, library=changed), replace(bare, figures=(figure,)))
+    with pytest.raises(MptcplabError, match=r"^ONE has no algorithms\n\nhint: write cc=NAME"):
+        SelectorResolver(replace(planner, library=changed), DependencyRecorder(), bare)("goodput", {})

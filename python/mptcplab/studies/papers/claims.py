@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mptcplab.capabilities import engine_of
+from mptcplab.errors import within
 from mptcplab.studies.papers.catalog import TODAY, Claim, Experiment
 from mptcplab.studies.papers.planner import Planner
 from mptcplab.studies.papers.predicate import Domain, Lookup, evaluate, look_up, parse
@@ -123,7 +124,8 @@ class ClaimJudge:
         key = claim.id, profile
         if key not in self._cells_of:
             recorder = DependencyRecorder()
-            look_up(parse(claim.predicate), *self._asked(claim, recorder, profile))
+            with within(self._place(claim), NotTestableError):
+                look_up(parse(claim.predicate), *self._asked(claim, recorder, profile))
             self._cells_of[key] = frozenset(recorder.cells)
         return self._cells_of[key]
 
@@ -216,11 +218,18 @@ class ClaimJudge:
     def _reason_cells(self, claim: Claim) -> set[Cell]:
         recorder = DependencyRecorder()
         lookup, domain = self._asked(claim, recorder, None)
-        claim.why.shown(lookup, domain)
+        with within(f"{self._place(claim)}: why"):
+            claim.why.shown(lookup, domain)
         if claim.why_if:
-            with suppress(NotTestableError):
+            with suppress(NotTestableError), within(f"{self._place(claim)}: why_if", NotTestableError):
                 look_up(parse(claim.why_if), lookup, domain)
         return recorder.cells
+
+    def _place(self, claim: Claim) -> str:
+        """Where a claim is, for errors."""
+        papers = self.planner.library.papers.values()
+        found = next((paper.directory / "claims.toml" for paper in papers if claim in paper.claims), None)
+        return claim.id if found is None else f"{found}: {claim.id}"
 
     def _asked(self, claim: Claim, source: Source, profile: str | None) -> tuple[Lookup, Domain]:
         """What answers the selectors of a claim, and what its functions run over."""

@@ -12,6 +12,7 @@ from mptcplab.cluster.connect import Cluster
 from mptcplab.studies.papers.catalog import Claim, Experiment, Library, Paper
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import Planner
+from mptcplab.studies.papers.selectors import check_figures
 from mptcplab.studies.papers.sensitivity import Study, judge_again
 from mptcplab.study.cell import Cell
 from mptcplab.study.execute import Executor, Outcome
@@ -161,5 +162,7 @@ def _plan(judge: ClaimJudge, paper: Paper, experiment: str | None, claim: str | 
     elif experiment is not None:
         chosen = paper.experiment(experiment)
         experiments, claims = (chosen,), tuple(one for one in paper.claims if one.experiment == chosen.id)
+    for one in experiments:
+        check_figures(judge.planner, one)
     drawn = {cell for one in experiments for cell in judge.planner.drawn_cells(one)}
     return _Plan(paper, experiments, claims, frozenset(drawn.union(*(judge.cells(one) for one in claims))))
