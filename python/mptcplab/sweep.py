@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -344,24 +344,35 @@ class Sweep:
                 hint += f"      `mptcplab report {shlex.quote(str(directory))}` shows what is there\n"
             else:
                 hint = f"{counted(len(others), 'run')} of it {are} not of this sweep, because of "
-                hint += f"{kept.why_not(others, wanted)}{self._what_differs(directory)}\n"
+                hint += f"{kept.why_not(others, wanted)}{self._what_differs(directory, others)}\n"
             hint += "      choose another --out, or --force to replace it; `mptcplab merge` joins results"
             raise OutputError(with_hint(f"output directory has an earlier result: {directory}", hint))
 
-    def _what_differs(self, directory: Path) -> str:
-        """What is set differently in runs of one algorithm, there and in this sweep; empty if nothing is."""
-        found = {row["cc"]: row["resolved"] for row in Results.open(directory).runs.iter_rows(named=True)}
-        for run in resolved_runs(self.scenario, self.overrides):
+    def _what_differs(self, directory: Path, others: Container[str]) -> str:
+        """What is set differently in one of the `others` there and in its counterpart here; empty if nothing is.
+
+        The counterpart has the same algorithm, and as far as possible the same repetition and axes: repetitions may
+        have files of their own, and axes differ within a sweep.
+        """
+        runs = Results.open(directory).runs
+        rows = [row for row in runs.iter_rows(named=True) if row["digest"] in others]
+        known = {json.dumps(json.loads(axes), sort_keys=True) for axes in runs["axes"].unique()}
+        wanted: set[str] = set()
+        # What is new here says more than what is there as well.
+        resolved = resolved_runs(self.scenario, self.overrides)
+        for run in sorted(resolved, key=lambda run: json.dumps(run["axes"], sort_keys=True) in known):
             names = {flow["cc"]["text"] for flow in run["flows"] if isinstance(flow.get("cc"), dict)}
-            there = next((text for cc, text in found.items() if names & set(cc.split("+"))), None)
-            if there is not None:
+            wanted.add(run["axes"].get("cc") or "+".join(sorted(names)))
+            there = [row for row in rows if names & set(row["cc"].split("+"))]
+            if there:
+                near = min(there, key=lambda row: (row["rep"] != run["rep"], json.loads(row["axes"]) != run["axes"]))
                 own = {**setup(json.dumps(run)), "seed": run["seed"]}
-                other = {**setup(there), "seed": json.loads(there)["seed"]}
+                other = {**setup(near["resolved"]), "seed": json.loads(near["resolved"])["seed"]}
                 # What an engine fills in is not in the sweep's.
                 texts = [text for text in setup_differences(other, own) if "null" not in text]
                 more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
                 return f" ({'; '.join([*texts[:_SHOWN], *more])})" if texts else ""
-        return ""
+        return f" (cc: {rows[0]['cc']} and {', '.join(sorted(wanted))})" if rows and wanted else ""
 
     def _write(
         self, result: Path, directory: Path, finished: Mapping[str, kept.Run], also: Sequence[Path] | None

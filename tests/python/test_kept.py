@@ -206,6 +206,34 @@ def test_what_has_changed_is_made_again_and_named(
     assert (tmp_path / "o.partial" / "sim" / "000001").is_dir()
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        # Repetitions have schedules of their own, which were told as the difference.
+        ({}, {"settings": {"links.B.rate": "5 Mbit/s"}}, r"links\.B\.rate_bps: 3000000 and 5000000; "),
+        ({}, {"seed": 9}, r"seed: 1 and 9\)"),
+        # Of two values, that which is new.
+        (
+            {"settings": {"links.A.loss": ["1 %", "3 %"]}},
+            {"settings": {"links.A.loss": ["1 %", "2 %"]}},
+            r"links\.A\.loss\.p: 0\.03 and 0\.02\)",
+        ),
+        # Nothing was told of another algorithm.
+        ({"cc": "lia"}, {"cc": "balia"}, r"cc: lia and balia\)"),
+    ],
+)
+def test_what_differs_is_told_of_runs_that_belong_together(
+    file: Path, tmp_path: Path, first: dict[str, object], second: dict[str, object], reason: str
+) -> None:
+    for rep, mbps in enumerate((6, 2, 8)):
+        (tmp_path / f"A-{rep}.csv").write_text(f"at_ms,rate_bps\n1500,{mbps}000000\n")
+    file.write_text(TEXT.replace('delay = "7 ms"', 'delay = "7 ms"\nschedule_file = "A-{rep}.csv"'))
+    out = tmp_path / "o"
+    run(file, out, **first)
+    with pytest.raises(OutputError, match=rf"because of another scenario or other settings \({reason}"):
+        run(file, out, **second)
+
+
 def test_a_comment_in_the_scenario_makes_nothing_again(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "o"
     run(file, out)
