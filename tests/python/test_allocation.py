@@ -369,6 +369,23 @@ def test_a_delivery_trace_counts_with_its_opportunities() -> None:
     assert found == pytest.approx({"t": 250 * 1504 * 8})
 
 
+def test_a_delivery_trace_does_not_count_while_its_link_is_down() -> None:
+    """The share was that of a link that is always up."""
+    trace = {"name": "cell.trace", "opportunities": 500, "period_ns": 2 * s.NS}
+    schedule = [
+        {"at_ns": 0, "delay_ns": 7_000_000},
+        {"at_ns": 3 * s.NS, "up": False},
+        {"at_ns": 7 * s.NS, "up": True},
+        {"at_ns": 9 * s.NS, "up": False},
+    ]
+    links = [s.link("a", "S", "D", 1, trace=trace, schedule=schedule)]
+    # Window 1..10 s: 2 s up, 4 s down, 2 s up, 1 s down.
+    found = fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=links, warmup_s=1), max_min)
+    assert found == pytest.approx({"t": 250 * 1504 * 8 * 4 / 9})
+    unknown = [s.link("a", "S", "D", 1, trace={**trace, "period_ns": 0}, schedule=schedule)]
+    assert fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=unknown, warmup_s=1), max_min) == {}
+
+
 def test_a_path_offers_the_payload_rate_of_its_smallest_link() -> None:
     links = [s.link("a", "S", "M", 10), s.link("b", "S", "M", 6), s.link("c", "M", "D", 9, overhead_bytes=0)]
     mp = s.tcp("mp", s.subflow("sf1", "a", "c"), s.subflow("sf2", "b", "c"))

@@ -56,7 +56,7 @@ def jain(window: Window) -> pl.DataFrame:
     """Jain's fairness index (sum x)^2 / (n sum x^2) over the throughputs of all TCP and MPTCP connections.
 
     1 when all are equal, 1/n when one has everything; not applicable to a single connection. On/off connections, flows
-    of many transfers and video are left out, because they do not use all the capacity they can get.
+    of many transfers, video, requests and messages are left out, because they do not use all the capacity they can get.
     """
     greedy = window.flows.filter("greedy").select(FLOW)
     return _jain(_flow_values(throughput, window, "x").join(greedy, on=FLOW, how="semi", maintain_order="left"))
@@ -64,7 +64,10 @@ def jain(window: Window) -> pl.DataFrame:
 
 @metric("jain_weighted", "Jain's index, relative to fair shares", "", ("run",), digits=3)
 def jain_weighted(window: Window) -> pl.DataFrame:
-    """Jain's index over throughput divided by fair share: 1 when every connection has the same part of its share."""
+    """Jain's index over throughput divided by fair share: 1 when every connection has the same part of its share.
+
+    Absent where fair shares are (see `ideal`).
+    """
     return _jain(ratio_wire(window).rename({"value": "x"}))
 
 
@@ -80,7 +83,7 @@ def friendliness(window: Window) -> pl.DataFrame:
     The flow's subflows on the link count together; with several multipath flows their mean is taken. RFC 6356 asks for
     1 on a shared bottleneck. A flow counts if it is ever there together with one of the other kind; null if none is,
     because flows that follow one another have nothing to share. Absent on links that only one kind of flow uses; on/off
-    connections, short transfers and video are left out.
+    connections, flows of many transfers, video, requests and messages are left out.
     """
     times = pl.col("t0").min(), pl.col("t1").max()
     on_link = (
@@ -112,7 +115,8 @@ def equal_share(window: Window) -> pl.DataFrame:
     The most loaded link is the one with the lowest rate per connection (if equal, the first on the flow's paths); the
     throughput is that of the flow's subflows on it. A connection counts once, however many subflows it has there. Where
     connections come and go, the rate per connection is averaged over the flow's own window, and is 0 while the flow may
-    not send over the link. Absent beside on/off connections, short transfers and video, and where a rate is unknown.
+    not send over the link. Absent beside on/off connections, flows of many transfers, video, requests and messages, and
+    where a rate is unknown.
     """
     rows = []
     for run, topology in window.lived.items():

@@ -154,11 +154,12 @@ def _mean_over_time(parts: Sequence[tuple[int, float]]) -> float:
 def ideal(window: Window) -> pl.DataFrame:
     """Max-min fair rate of the connection over the scenario's links, with multipath connections free to split.
 
-    In raw link rate, including headers. Links that change count with their mean rate, UDP load is subtracted first, and
-    if flows or subflows start or stop, the allocations of the periods are averaged over the connection's own window. A
-    subflow counts while it may send: between its start and its stop, and a backup only while no regular subflow of its
-    connection is there with a path that lets something through. Absent beside on/off connections, short transfers and
-    video, whose load is not known beforehand.
+    In raw link rate, including headers. Links that change count with their mean rate, delivery traces with that of the
+    whole trace while the link is up. UDP load is subtracted first, and if flows or subflows start or stop, the
+    allocations of the periods are averaged over the connection's own window. A subflow counts while it may send:
+    between its start and its stop, and a backup only while no regular subflow of its connection is there with a path
+    that lets something through. Absent beside on/off connections, flows of many transfers, video, requests and
+    messages, whose load is not known beforehand, and where the rate of a link is not known.
     """
     return _per_run(window, _of_connections(max_min))
 

@@ -16,7 +16,11 @@ _QUEUE = pl.col("dropped_queue_pkts")
 
 @metric("utilisation", "Utilisation", "%", ("link",), digits=1)
 def utilisation(window: Window) -> pl.DataFrame:
-    """Bytes that left the link times 8, over its rate (the mean if it changes) times the window."""
+    """Bytes that left the link times 8, over its rate (the mean if it changes) times the window.
+
+    The rate of a delivery trace is the mean of the whole trace while the link is up, so that more than 100 % is
+    possible where the window has more than its share of the trace's opportunities.
+    """
     offered = pl.col("rate_bps") * pl.col("seconds")
     return window.link_delta.select(*LINK, value=100 * ratio(8 * pl.col("departed_bytes"), offered))
 

@@ -44,12 +44,14 @@ class Link:
     trace_rate_bps: float | None
 
     def mean_rate_bps(self, begin_ns: int, end_ns: int) -> float | None:
-        """Mean rate over a span of time; None if the scenario does not determine it."""
-        if self.trace is not None:
-            return self.trace_rate_bps
-        if not self.schedule or end_ns <= begin_ns:
-            return self.rate_bps
-        carried, at, rate, up = 0.0, 0, self.rate_bps, True
+        """Mean rate over a span of time; None if the scenario does not determine it.
+
+        A delivery trace counts with the mean of all of it while the link is up.
+        """
+        always = self.rate_bps if self.trace is None else self.trace_rate_bps
+        if always is None or not self.schedule or end_ns <= begin_ns:
+            return always
+        carried, at, rate, up = 0.0, 0, always, True
         for change in (*self.schedule, Change(end_ns, None, None)):
             span = min(change.at_ns, end_ns) - max(at, begin_ns)
             carried += max(span, 0) * (rate if up else 0.0)
