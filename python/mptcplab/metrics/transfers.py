@@ -47,7 +47,7 @@ def media_rate(window: Window) -> pl.DataFrame:
 @metric("switches", "Changes of the bitrate", "", ("flow",), digits=1)
 def switches(window: Window) -> pl.DataFrame:
     """Number of chunks that completed in the window with another rate than the chunk before."""
-    return _of_chunks(window, pl.col("media_bps").sort_by("transfer").diff().fill_null(0).ne(0).sum())
+    return _of_chunks(window, pl.col("changed").sum())
 
 
 @metric("stalls", "Stalls", "", ("flow",), digits=1)
@@ -84,6 +84,9 @@ def _of_transfers(window: Window, value: pl.Expr) -> pl.DataFrame:
 def _of_chunks(window: Window, value: pl.Expr) -> pl.DataFrame:
     """A value per video."""
     chunks = _rows(window).filter(DONE, pl.col("media_bps").is_not_null())
+    # The chunk before may have arrived before the window.
+    before = pl.col("media_bps").shift(1).over(FLOW, order_by="transfer")
+    chunks = chunks.with_columns(changed=pl.col("media_bps").ne(before).fill_null(False))
     at = pl.col("t_ns") + pl.col("completion_ns")
     return chunks.filter(at.is_between("t0", "t1", closed="left")).group_by(FLOW, maintain_order=True).agg(value=value)
 
