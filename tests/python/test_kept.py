@@ -21,7 +21,7 @@ from command_line import program
 
 import mptcplab
 from mptcplab import kept
-from mptcplab.errors import DamagedResultWarning, OutputError
+from mptcplab.errors import DamagedResultWarning, OutputError, ResultsError
 from mptcplab.output import TABLES, Numbered
 from mptcplab.scenario import Overrides
 from mptcplab.sweep import Sweep
@@ -111,6 +111,18 @@ def test_a_signal_loses_no_finished_run(file: Path, tmp_path: Path, number: sign
     assert [line for line in said if "making" in line] == [
         f"found {min(finished, 40)} of 40 runs in {held}; making {40 - min(finished, 40)}"
     ]
+
+
+def test_an_unfinished_result_is_named_where_it_is_read(file: Path, tmp_path: Path) -> None:
+    """Its finished runs were not mentioned: "`mptcplab run` prints where it wrote them"."""
+    out = tmp_path / "o"
+    run(file, tmp_path / "former")
+    with kept.workspace(out) as space:
+        shutil.copytree(tmp_path / "former", space.place("sim") / "000001")
+    with pytest.raises(ResultsError) as caught:
+        mptcplab.load(out)
+    hint = f"it is not complete: the command that writes it goes on with the finished runs in {out}.partial"
+    assert str(caught.value) == f"no such results directory: {out}\n\nhint: {hint}"
 
 
 def test_what_is_resumed_has_the_bytes_of_one_sweep(file: Path, tmp_path: Path) -> None:

@@ -134,9 +134,11 @@ class Trace:
         """Open a results directory; raise `ResultsError` if there is none, or if a file of it cannot be read."""
         _check_readable(directory)
         if not directory.is_dir():
-            raise ResultsError(
-                with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it wrote them")
-            )
+            hint = "`mptcplab run` prints where it wrote them"
+            begun = directory.with_name(f"{directory.name}.partial")
+            if begun.is_dir():
+                hint = f"it is not complete: the command that writes it goes on with the finished runs in {begun}"
+            raise ResultsError(with_hint(f"no such results directory: {directory}", hint))
         trace = cls(directory)
         for part in tables_in(directory):
             missing = [table for table in TABLES if not (part / f"{table}.parquet").is_file()]
