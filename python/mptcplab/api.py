@@ -211,8 +211,9 @@ def reproduce(
     store: str | None = None,
     announce: Announce | None = None,
 ) -> list[Reproduction]:
-    """Run the experiments of a paper below `papers/` ("all": of all) and judge its claims; write the report to `out`.
+    """Run the experiments of a paper ("all": of all) and judge its claims; write the report to `out`.
 
+    The papers are those of `papers/` below the current directory, or of the package if that has none.
     `out`/store has every result under a digest of its inputs, so that an interrupted reproduction continues where it
     stopped, and only results whose inputs changed are computed again. `quick` gives a first answer: few and short
     repetitions, none added; it does not affect the fluid engine. `docs` is a directory for a shorter report in
