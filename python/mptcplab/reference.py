@@ -265,8 +265,8 @@ def _metrics_page() -> str:
         "Computed from the trace and nothing else, over the window from the end of the warm-up to the end of the run. "
         "A flow's window is the part of it in which the flow is there: from its start until it stops or its file is "
         "complete. A flow that is over before the warm-up ends has no values. Counters are differences of two rows; a "
-        "value that the trace cannot give is null. Over repetitions: mean ± t(0.975, n-1) s / √n; with one repetition "
-        "there is no interval.",
+        "value that the trace cannot give is null. Percentiles lie between the two nearest values, in proportion. Over "
+        "repetitions: mean ± t(0.975, n-1) s / √n; with one repetition there is no interval.",
     ]
     groups: dict[str, list[Metric]] = {title: [] for title in _METRIC_GROUPS.values()}
     for metric in REGISTRY.values():

@@ -40,9 +40,10 @@ _Measure = Callable[[int], pl.Expr]
 def convergence(window: Window) -> pl.DataFrame:
     """Time from a change until the throughput has settled; the mean over the changes after which it did.
 
-    A change is the start or end of a flow, including this one, that shares links with it directly or through others.
-    The throughput has settled when every one-second average that begins in the next 5 s is within 20 % of the mean
-    throughput over the second half of the time to the next change. Null if it never did; absent if nothing changed.
+    A change is the start or end of a flow, including this one, that shares links with it directly or through others; a
+    change of a link is none. The throughput has settled when every one-second average that begins in the next 5 s is
+    within 20 % of the mean throughput over the second half of the time to the next change. Null if it never did; absent
+    if nothing changed.
     """
     delays = _measured(window, window.of_flows(_after_changes), FLOW, _settled)
     return delays.group_by(FLOW, maintain_order=True).agg(value=pl.col("value").mean())
