@@ -534,6 +534,20 @@ def test_a_new_scenario_is_commented_and_runs(tmp_path: Path) -> None:
     assert mptcplab.check(tmp_path / "mine.toml", sweep={"links.path1.loss": "0.1 %, 1 %"})["resolved"]
 
 
+def test_a_new_scenario_does_not_name_a_c_file(tmp_path: Path) -> None:
+    """It was written with the algorithm's name, which no command knows without the file."""
+    rule = "CC_UNCOUPLED(mine);\nCC_REGISTER(mine, .ssthresh = cc_reno_ssthresh, .cong_avoid = cc_reno_cong_avoid, "
+    (tmp_path / "mine.c").write_text(f'#include "cc.h"\n{rule}.undo_cwnd = cc_reno_undo_cwnd);\n')
+    done = lab("new", "n.toml", "--cc", "./mine.c,olia", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    place, _, hint = done.stderr.rstrip("\n").partition("\n\nhint: ")
+    assert place.startswith("error: --cc: a scenario cannot name a C file: ") and place.endswith("mine.c")
+    assert hint == (
+        "leave it out, and give it to the command that runs the scenario: mptcplab run FILE --cc ./mine.c,olia"
+    )
+    assert not (tmp_path / "n.toml").exists()
+
+
 def test_a_new_scenario_from_answers(tmp_path: Path) -> None:
     answers = "7 Mbit/s\nMine\n3 ms\n\n40 packets\nlia\n1\n20 s\n4 s\n6\nasked.toml\n"
     done = lab("new", "--ask", cwd=tmp_path, text=answers)

@@ -140,7 +140,7 @@ def new(
         str, typer.Option("--losses", metavar="LIST", help="The random loss of every path; the last is repeated.")
     ] = "",
     queue: Annotated[str, typer.Option("--queue", metavar="SIZE", help="The queue of every path.")] = "1 BDP",
-    cc: Annotated[str, typer.Option("--cc", metavar="NAMES", help="Algorithms to compare.")] = "lia,olia",
+    cc: Annotated[str, typer.Option("--cc", metavar="NAMES", help="Algorithms of this build to compare.")] = "lia,olia",
     tcp: Annotated[
         int, typer.Option("--tcp", parser=options.at_least(0), metavar="N", help="TCP flows on the first path.")
     ] = 0,
@@ -158,6 +158,7 @@ def new(
     The file has comments. One MPTCP connection has a subflow on every path; TCP flows beside it are on the first path.
     """
     from mptcplab import api
+    from mptcplab.algorithm import named
     from mptcplab.templates import default_delays
 
     if ask:
@@ -176,6 +177,11 @@ def new(
             warmup = unknown.text("warmup", "Time at the start that metrics ignore", _within(warmup, duration))
             reps = unknown.number("reps", "Repetitions", reps)
             file = Path(unknown.text("file", "File", str(file or "scenario.toml")))
+    if files := named(cc)[1]:
+        hint = (
+            f"leave it out, and give it to the command that runs the scenario: mptcplab run FILE --cc {shlex.quote(cc)}"
+        )
+        raise MptcplabError(with_hint(f"--cc: a scenario cannot name a C file: {', '.join(files.values())}", hint))
     made = api.new(
         title=title or _of_paths(rates),
         rates=rates,
