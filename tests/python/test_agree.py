@@ -219,6 +219,10 @@ def test_a_difference_of_one_trajectory_has_no_interval_in_a_table(tmp_path: Pat
             "a difference has no interval where the repetitions of an engine all but coincide: one trajectory; a "
             "random delay behind full links (the key `reorder`, with a probability of 100 %) makes them differ",
         )
+    rows = tables.comparison_frame(found)
+    assert rows is not None
+    with_fluid = tables.engine_table(rows.filter(pl.col("engine") == "fluid"), ["sim", "fluid"])
+    assert with_fluid.notes[1].endswith("all but coincide: one trajectory")
 
 
 ENGINES_WITH_TCP = {"kernel": (4.0, 4.2, 4.4), "fluid": (6.0, 6.0, 6.0)}

@@ -267,10 +267,13 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str], *, in_full: bool =
     which = "on all engines" if alike else "on each engine"
     notes = [f"differences from {first}: means over the repetitions that count {which}, ± half of the 95 % interval"]
     if any(row["half"] is not None and half_of(row, first) is None for row in frame.iter_rows(named=True)):
-        notes.append(
-            f"a difference has no interval where the repetitions of an engine all but coincide: {ONE_TRAJECTORY}; "
-            "a random delay behind full links (the key `reorder`, with a probability of 100 %) makes them differ"
-        )
+        note = f"a difference has no interval where the repetitions of an engine all but coincide: {ONE_TRAJECTORY}"
+        # A fluid has no packets that could be delayed.
+        if sum(engine_of(name).has_packets for name in engines) > 1:
+            note += (
+                "; a random delay behind full links (the key `reorder`, with a probability of 100 %) makes them differ"
+            )
+        notes.append(note)
     return Table(tuple(head), tuple(rows), tuple(notes))
 
 
