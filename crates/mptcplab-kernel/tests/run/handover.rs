@@ -2,7 +2,11 @@
 
 use crate::{Lab, complete_or_late, ready};
 
-/// `gap` has no subflow for a second; `ranked` moves from path `a` to path `b` by priorities.
+/// `gap` has no subflow from 1 s on, and another one from 2.5 s on; `ranked` moves from path `a` to path `b` by priorities.
+///
+/// Linux closes a subflow behind the data that its scheduler has given to it, and a new priority leaves these data where
+/// they are. That is up to 650 kB here, for which `wifi` takes half a second, and longer where the emulation is late. The
+/// test leaves a second for it.
 const HANDOVER: &str = r#"
 duration = "5 s"
 sample = "20 ms"
@@ -29,13 +33,13 @@ delay = "11 ms"
 queue = "60 packets"
 [flows.gap]
 subflows = [
-  { path = ["wifi"], stop = "1.5 s", name = "before" },
+  { path = ["wifi"], stop = "1 s", name = "before" },
   { path = ["wifi"], start = "2.5 s", name = "after" },
 ]
-traffic = { size = "2500 kB" }
+traffic = { size = "2200 kB" }
 [flows.ranked]
 subflows = [
-  { path = ["a"], name = "was", priority = [{ at = "3.5 s", backup = true }] },
+  { path = ["a"], name = "was", priority = [{ at = "3 s", backup = true }] },
   { path = ["b"], name = "becomes", backup = true, priority = [{ at = "2 s", backup = false }] },
 ]
 "#;
@@ -52,18 +56,18 @@ fn a_connection_outlives_its_subflows_and_follows_their_priorities() {
     complete_or_late(&trace, outcome.code);
 
     let event = |kind, flow, subflow| trace.first_event(kind, flow, subflow).expect("an event");
-    assert!(event("subflow_removed", "gap", "before") >= 3 * S / 2);
+    assert!(event("subflow_removed", "gap", "before") >= S);
     assert!(event("subflow_added", "gap", "after") >= 5 * S / 2);
-    // Without a subflow only the rest of the closed one's last window arrives, 60 packets in the queue and 13 in transit,
-    // which a lost tail may delay; at the link's rate it would be 600 kB. In the end everything has arrived.
+    // `before` alone could bring 2.5 MB by then, but it ends with what it was given, and the rest waits for `after`.
     let got = |t_ns| trace.last_flow("gap", t_ns, "delivered_bytes");
-    assert!(got(3 * S / 2) > 100_000);
-    let left = got(5 * S / 2) - got(2 * S);
-    assert!(left <= 73 * 1428, "{left} bytes came without a subflow");
-    assert_eq!(got(5 * S), 2_500_000);
+    assert!(got(S) > 100_000);
+    let late = got(5 * S / 2) - got(2 * S);
+    assert_eq!(late, 0, "{late} bytes came without a subflow");
+    assert!(trace.subflow("gap", "after", 5 * S, "rx_payload_bytes") > 100_000);
+    assert_eq!(got(5 * S), 2_200_000);
 
     assert!(event("priority_changed", "ranked", "becomes") >= 2 * S);
-    assert!(event("priority_changed", "ranked", "was") >= 7 * S / 2);
+    assert!(event("priority_changed", "ranked", "was") >= 3 * S);
     let last = |subflow| trace.subflow("ranked", subflow, 5 * S, "rx_pkts");
     let early = |subflow| trace.last_subflow("ranked", subflow, 2 * S, "rx_pkts");
     assert!(
@@ -73,8 +77,8 @@ fn a_connection_outlives_its_subflows_and_follows_their_priorities() {
         early("was")
     );
     assert!(last("becomes") > early("becomes") + 200);
-    // Packets in transit when it became a backup have arrived half a second later.
-    let quiet = trace.last_subflow("ranked", "was", 4 * S, "rx_pkts");
+    // A regular subflow brings some 500 packets in this time.
+    let quiet = trace.last_subflow("ranked", "was", 17 * S / 4, "rx_pkts");
     assert!(last("was") - quiet < 50, "{} after {quiet}", last("was"));
     assert!(last("was") > 500);
 }

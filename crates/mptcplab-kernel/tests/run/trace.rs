@@ -63,6 +63,14 @@ impl Trace {
             .collect()
     }
 
+    /// What every run recorded about its machine.
+    pub(crate) fn hosts(&self) -> Vec<serde_json::Value> {
+        let run = self.table("run");
+        (0..run.rows)
+            .map(|row| serde_json::from_str(&run.text("host", row)).expect("JSON"))
+            .collect()
+    }
+
     /// Whether the emulation of the first run was as fast as its links. Otherwise times are later by milliseconds.
     pub(crate) fn is_on_time(&self) -> bool {
         self.statuses()[0].0 == "complete"
