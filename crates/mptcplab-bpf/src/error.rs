@@ -29,7 +29,8 @@ pub enum LoadError {
     /// The caller may not list eBPF objects.
     #[error(
         "this user may not list what is loaded as eBPF\n\n\
-         hint: run the command as root (sudo) outside of user namespaces, such as that of a rootless container"
+         hint: run the command as root (sudo) with CAP_SYS_ADMIN, which listing needs in addition to what loading needs, and \
+         outside of user namespaces, such as that of a rootless container"
     )]
     ListPrivilege,
     /// The name is taken: names of congestion controls are global to the machine.

@@ -12,6 +12,11 @@ const LINE_CHARACTERS: usize = 120;
 /// Bytes stored of one message: the verifier's log is long, and the reason is at its end.
 const MESSAGE_BYTES: usize = 16 << 10;
 
+/// What the verifier says after a million instructions, as an error that is called "Argument list too long".
+const TOO_LARGE: &str = "BPF program is too large.";
+const GAVE_UP: &str = "the verifier gave up after a million instructions: a loop has no constant bound, or there are too \
+                       many paths through the program (docs/algorithm-contract.md)";
+
 static LOG: Mutex<String> = Mutex::new(String::new());
 
 fn append(_level: PrintLevel, message: String) {
@@ -76,6 +81,15 @@ fn verdict(log: &str) -> Option<String> {
         line.strip_prefix("processed ")
             .is_some_and(|rest| rest.contains(" insns"))
     })?;
+    if lines[..end].iter().any(|line| line.starts_with(TOO_LARGE)) {
+        let program = lines[end..]
+            .iter()
+            .find_map(|line| line.strip_prefix("libbpf: prog '")?.split('\'').next());
+        return Some(format!(
+            "{}: {GAVE_UP}",
+            program.unwrap_or("one of the programs")
+        ));
+    }
     let is_state = |line: &str| line.starts_with("cur state:") || line.starts_with("old state:");
     let why = lines[..end].iter().rev().find(|line| !is_state(line))?;
     let source = lines[..end]
@@ -124,6 +138,24 @@ libbpf: failed to load object 'x'
         let older = LOG.replace(" @ spin.c:60", "");
         assert_eq!(verdict(&older).unwrap(), expected);
         assert_eq!(verdict("libbpf: failed to find BTF\n"), None);
+    }
+
+    /// The reason was the kernel's sentence, without the program, and the error was called "Argument list too long".
+    #[test]
+    fn a_program_that_the_verifier_cannot_follow_to_its_end_is_named() {
+        let log = "\
+12: (79) r2 = *(u64 *)(r10 -136)
+BPF program is too large. Processed 1000001 insn
+processed 1000001 insns (limit 1000000) max_states_per_insn 10
+-- END PROG LOAD LOG --
+libbpf: prog 'cc_cong_avoid': failed to load: -E2BIG
+";
+        assert_eq!(verdict(log).unwrap(), format!("cc_cong_avoid: {GAVE_UP}"));
+        let short = log.rsplit_once("libbpf").unwrap().0;
+        assert_eq!(
+            verdict(short).unwrap(),
+            format!("one of the programs: {GAVE_UP}")
+        );
     }
 
     #[test]
