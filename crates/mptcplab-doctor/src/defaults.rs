@@ -73,7 +73,7 @@ pub fn set(place: &str, name: &str) -> String {
 }
 
 /// As one word of a shell's command line.
-fn quoted(word: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.:".contains(c);
     if word.chars().all(plain) {
         return word.into();

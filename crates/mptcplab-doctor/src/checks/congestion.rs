@@ -22,14 +22,29 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     lines
 }
 
-/// Whether the algorithm with this kernel-visible name is coupled.
-pub(crate) fn couples(name: &str) -> bool {
-    if !name.starts_with(OPERATOR_PREFIX) {
-        return COUPLED_ELSEWHERE.contains(&name);
+/// What an algorithm does with the subflows of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coupling {
+    Coupled,
+    Uncoupled,
+    /// It is not in this build: it was loaded from a C file, or by another version.
+    Unknown,
+}
+
+/// That of the algorithm with this kernel-visible name.
+pub(crate) fn coupling_of(name: &str) -> Coupling {
+    let known = match name.starts_with(OPERATOR_PREFIX) {
+        false => Some(COUPLED_ELSEWHERE.contains(&name)),
+        true => mptcplab_cc::algorithms()
+            .iter()
+            .find(|algorithm| operator_name(algorithm.name()) == name)
+            .map(mptcplab_cc::Algorithm::coupled),
+    };
+    match known {
+        Some(true) => Coupling::Coupled,
+        Some(false) => Coupling::Uncoupled,
+        None => Coupling::Unknown,
     }
-    mptcplab_cc::algorithms()
-        .iter()
-        .any(|algorithm| algorithm.coupled() && operator_name(algorithm.name()) == name)
 }
 
 fn list(available: &[&str]) -> Finding {
@@ -89,16 +104,19 @@ fn default(facts: &Facts, available: &[&str]) -> Finding {
         )
         .warn(defaults::set_another(&[]));
     }
-    let (kind, meaning) = if couples(name) {
-        (
+    let (kind, meaning) = match coupling_of(name) {
+        Coupling::Coupled => (
             "coupled",
             "the subflows of a connection through one bottleneck together take the share of one connection",
-        )
-    } else {
-        (
+        ),
+        Coupling::Uncoupled => (
             "uncoupled",
             "each subflow takes the share of a whole connection, which is unfair only at a shared bottleneck",
-        )
+        ),
+        Coupling::Unknown => (
+            "coupling unknown",
+            "it is not an algorithm of this program, but one from a C file or from another version",
+        ),
     };
     Finding::ok(AREA, "default", format!("{name} ({kind})"), meaning)
 }
@@ -189,15 +207,19 @@ mod tests {
 
     #[test]
     fn coupling_comes_from_the_algorithm_itself() {
-        assert!(couples("lab_olia") && couples("lab_lia") && couples("olia"));
-        // Names with a dash, and those that the kernel cuts, were called uncoupled.
-        assert!(couples("lab_adw_balia") && couples("lab_template_co"));
-        assert!(
-            !couples("lab_reno")
-                && !couples("lab_cubic")
-                && !couples("cubic")
-                && !couples("lab_nothing")
-        );
+        for (name, expected) in [
+            ("lab_olia", Coupling::Coupled),
+            ("olia", Coupling::Coupled),
+            // Names with a dash, and those that the kernel cuts, were called uncoupled.
+            ("lab_adw_balia", Coupling::Coupled),
+            ("lab_template_co", Coupling::Coupled),
+            ("lab_reno", Coupling::Uncoupled),
+            ("cubic", Coupling::Uncoupled),
+            // So was a coupled algorithm of one's own.
+            ("lab_mine", Coupling::Unknown),
+        ] {
+            assert_eq!(coupling_of(name), expected, "{name}");
+        }
     }
 
     #[test]
@@ -214,6 +236,15 @@ mod tests {
             )
         }));
         assert_eq!(line(&coupled, "default").found, "lab_olia (coupled)");
+        let own = check(&healthy_except(|facts| {
+            for key in [
+                "net.ipv4.tcp_available_congestion_control",
+                "net.ipv4.tcp_congestion_control",
+            ] {
+                facts.sysctls.insert(key, "lab_mine".into());
+            }
+        }));
+        assert_eq!(line(&own, "default").found, "lab_mine (coupling unknown)");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::finding::Finding;
 
 pub(super) use buffers::TargetBdp;
-pub(super) use congestion::couples;
+pub(super) use congestion::{Coupling, coupling_of};
 pub(super) use mptcp::is_path_manager_in_user_space;
 
 /// Every check, in the order of the table.

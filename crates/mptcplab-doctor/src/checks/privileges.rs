@@ -157,14 +157,7 @@ fn tun(facts: &Facts) -> Finding {
 
 /// What somebody could reach who had a run's processes under control.
 fn sandbox(facts: &Facts) -> Finding {
-    let line = |found: &str| {
-        Finding::ok(
-            AREA,
-            "sandbox",
-            found,
-            "the processes of a run can reach nothing but the networks that they make",
-        )
-    };
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "sandbox", found, meaning);
     match &facts.escape {
         Some(Ok(groups)) => {
             let all: usize = groups.iter().map(|group| group.attempts).sum();
@@ -174,17 +167,27 @@ fn sandbox(facts: &Facts) -> Finding {
                 .map(|group| format!("{} ({})", group.name, group.reached.join(", ")))
                 .collect();
             if reached.is_empty() {
-                return line(&format!("{all} of {all} attempts to get out are refused"));
+                return line(
+                    &format!("{all} of {all} attempts to get out are refused"),
+                    "the processes of a run can reach nothing but the networks that they make",
+                );
             }
-            let reached = line(&format!("not shut off: {}", reached.join("; ")));
+            let reached = line(
+                &format!("not shut off: {}", reached.join("; ")),
+                "beside the networks that they make, the processes of a run can reach these",
+            );
             if facts.is_root {
                 return reached.warn_without_remedy();
             }
             // Without root a run has the user of the doctor, who may do this to its own processes.
             reached.warn(command::run_as_root())
         }
-        Some(Err(why)) => line(&format!("none: {why}")).missing(command::run_as_root()),
-        None => not_reached(line("not tried")),
+        Some(Err(why)) => line(
+            &format!("none: {why}"),
+            "runs need it for the processes that handle their traffic",
+        )
+        .missing(command::run_as_root()),
+        None => not_reached(line("not tried", "runs need it")),
     }
 }
 
@@ -220,6 +223,11 @@ mod tests {
                 facts.is_root = is_root;
             }));
             let line = line(&found, "sandbox");
+            // It said so beside what a run could reach.
+            assert_eq!(
+                line.meaning.contains("nothing but"),
+                line.status == Status::Ok
+            );
             (line.status, line.found.clone(), line.remedy.is_some())
         };
         assert_eq!(

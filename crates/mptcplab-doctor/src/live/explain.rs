@@ -2,9 +2,10 @@
 //! missing.
 
 use super::connection::{Connection, Role, Subflow};
-use super::host::{Address, Host};
-use crate::checks::couples;
+use super::host::{Address, Host, is_reachable};
+use crate::checks::{Coupling, coupling_of};
 use crate::command;
+use crate::defaults::quoted;
 use crate::facts::Endpoint;
 use crate::finding::Finding;
 use crate::limits;
@@ -20,7 +21,7 @@ pub(super) fn explain(connection: &Connection, host: &Host) -> Vec<Finding> {
     let mut lines: Vec<Finding> = connection
         .subflows
         .iter()
-        .map(|subflow| present(&area, subflow, connection))
+        .map(|subflow| present(&area, subflow, connection, host))
         .collect();
     lines.extend(coupling(&area, connection, host));
     lines.extend(absent(&area, connection, host));
@@ -65,13 +66,18 @@ fn fallback(area: &str, connection: &Connection, host: &Host) -> Finding {
     .missing("ss -tniM; nstat -az 'MPTcpExt*'    # also on the peer: does it use an MPTCP socket?")
 }
 
-fn present(area: &str, subflow: &Subflow, connection: &Connection) -> Finding {
+fn present(area: &str, subflow: &Subflow, connection: &Connection, host: &Host) -> Finding {
     let found = format!(
         "{} -> {} runs {}",
         subflow.local, subflow.remote, subflow.congestion
     );
     let line = Finding::ok(area.to_owned(), "subflow", found, details(subflow));
     let first = connection.subflows.first().map(|first| &first.congestion);
+    // Before the silence that follows from it; a subflow that has nothing to send is not even silent.
+    if let Some((what, remedy)) = without_device(subflow.local.ip().to_canonical(), host) {
+        let meaning = format!("{what}; {}", line.meaning);
+        return Finding { meaning, ..line }.warn(remedy);
+    }
     if subflow.timeouts_in_a_row.unwrap_or(0) > 0 {
         return line.warn(format!(
             "ping -I {} {}    # this path does not answer at present",
@@ -83,6 +89,26 @@ fn present(area: &str, subflow: &Subflow, connection: &Connection) -> Finding {
         return line.warn_without_remedy();
     }
     line
+}
+
+/// Why nothing can leave from an address of this host, and what helps; `None` if something can.
+fn without_device(ip: IpAddr, host: &Host) -> Option<(String, String)> {
+    if !is_reachable(ip) {
+        return None;
+    }
+    let is_endpoint = || host.paths.endpoints.iter().any(|one| one.address == ip);
+    match host.addresses.iter().find(|address| address.ip == ip) {
+        // A transparent proxy has sockets with the addresses of others, but no endpoints.
+        None if is_endpoint() => Some((
+            "no device of this host has its address any more".into(),
+            format!("ip address add {ip}/PREFIX dev DEVICE"),
+        )),
+        Some(address) if !address.is_up => Some((
+            format!("its device {} is down or has no link", address.device),
+            format!("ip link set {} up", quoted(&address.device)),
+        )),
+        _ => None,
+    }
 }
 
 fn details(subflow: &Subflow) -> String {
@@ -133,8 +159,9 @@ fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding>
         .collect();
     names.dedup();
     let line = |meaning: &str| Finding::ok(area.to_owned(), "coupling", names.join(", "), meaning);
+    let is_coupled = |name: &str| coupling_of(name) == Coupling::Coupled;
     Some(match names.as_slice() {
-        [name] if couples(name) && host.older_loads.iter().any(|older| older == name) => line(
+        [name] if is_coupled(name) && host.older_loads.iter().any(|older| older == name) => line(
             "sockets of this network namespace run an earlier load of it, which is not coupled with the present one; \
              subflows that were opened before and after the last load are not coupled with each other",
         )
@@ -142,13 +169,13 @@ fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding>
             "{} cc list    # counts the sockets that use the present one; new connections do",
             command::name()
         )),
-        [name] if couples(name) && connection.subflows.len() > MAX_SUBFLOWS => line(&format!(
+        [name] if is_coupled(name) && connection.subflows.len() > MAX_SUBFLOWS => line(&format!(
             "only {MAX_SUBFLOWS} of the {} subflows are coupled; each of the others takes the share of a whole connection, \
              even at a shared bottleneck",
             connection.subflows.len()
         ))
         .warn(limits::lower_on_both()),
-        [name] if couples(name) && host.uncoupled.contains_key(*name) => line(&format!(
+        [name] if is_coupled(name) && host.uncoupled.contains_key(*name) => line(&format!(
             "coupled, except for subflows that found no place in the table: {} of all connections since it was loaded, \
              of which this connection may have some",
             host.uncoupled.get(*name).copied().unwrap_or(0)
@@ -157,8 +184,12 @@ fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding>
             "{} cc list    # counts them; a larger --connections of `cc load` makes room",
             command::name()
         )),
-        [name] if couples(name) => line(
+        [name] if is_coupled(name) => line(
             "coupled: at a shared bottleneck the subflows together take the share of one connection",
+        ),
+        [name] if coupling_of(name) == Coupling::Unknown => line(
+            "not an algorithm of this program, but one from a C file or from another version: whether it couples the \
+             subflows is not known",
         ),
         [_] => line(
             "uncoupled: each subflow takes the share of a whole connection, even at a shared bottleneck",
@@ -257,7 +288,7 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
         endpoint
             .device
             .as_ref()
-            .map(|d| format!(" dev {d}"))
+            .map(|d| format!(" dev {}", quoted(d)))
             .unwrap_or_default(),
         endpoint.flags.join(" "),
         id = endpoint.id,
@@ -282,7 +313,7 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
         return line("no device of this host has that address".into()).missing(format!(
             "ip address add {}/PREFIX dev {}",
             endpoint.address,
-            endpoint.device.as_deref().unwrap_or("DEVICE")
+            quoted(endpoint.device.as_deref().unwrap_or("DEVICE"))
         ));
     };
     if !address.is_up {
@@ -290,7 +321,7 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
             "its device {} is down or has no link",
             address.device
         ))
-        .missing(format!("ip link set {} up", address.device));
+        .missing(format!("ip link set {} up", quoted(&address.device)));
     }
     if let Some(errno) = host
         .no_route
@@ -306,7 +337,7 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
             v6 = if endpoint.address.is_ipv6() { " -6" } else { "" },
             ip = endpoint.address,
             id = endpoint.id,
-            dev = address.device
+            dev = quoted(&address.device)
         ));
     }
     if endpoint.address.is_ipv4() != connection.remote.is_ipv4() {
@@ -365,7 +396,13 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
     if !others.is_empty() {
         let commands: Vec<String> = others
             .iter()
-            .map(|a| format!("ip mptcp endpoint add {} dev {} subflow", a.ip, a.device))
+            .map(|a| {
+                format!(
+                    "ip mptcp endpoint add {} dev {} subflow",
+                    a.ip,
+                    quoted(&a.device)
+                )
+            })
             .collect();
         return line("this host has other addresses, but no endpoint with the flag `subflow`, which would open subflows from them".into())
             .missing(commands.join("\n"));

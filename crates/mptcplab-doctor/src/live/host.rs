@@ -58,7 +58,8 @@ pub(super) fn addresses() -> io::Result<Vec<Address>> {
     Ok(found)
 }
 
-fn is_reachable(ip: IpAddr) -> bool {
+/// Whether peers can reach an address, if a device has it.
+pub(super) fn is_reachable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
         IpAddr::V6(ip) => !ip.is_loopback() && !ip.is_unicast_link_local(),

@@ -109,6 +109,102 @@ fn a_whole_connection_lacks_nothing() {
     );
 }
 
+/// A subflow that had nothing to send was called ok although its device was down.
+#[test]
+fn a_subflow_whose_device_is_down_is_a_warning() {
+    let both = client(vec![
+        subflow("10.0.1.1:40000", (0, 0)),
+        subflow("10.0.2.1:41000", (4, 0)),
+    ]);
+    let mut down = host();
+    down.addresses[1].is_up = false;
+    let lines = explain(&both, &down);
+    assert_eq!(
+        (lines[0].status, lines[1].status),
+        (Status::Ok, Status::Warn)
+    );
+    assert!(
+        lines[1]
+            .meaning
+            .starts_with("its device wlan0 is down or has no link; ids 4/0, "),
+        "{}",
+        lines[1].meaning
+    );
+    assert_eq!(lines[1].remedy.as_deref(), Some("ip link set wlan0 up"));
+    down.addresses.pop();
+    let lines = explain(&both, &down);
+    assert_eq!(
+        (lines[0].status, lines[1].status),
+        (Status::Ok, Status::Warn)
+    );
+    assert!(
+        lines[1]
+            .meaning
+            .starts_with("no device of this host has its address any more; ")
+    );
+    assert_eq!(
+        lines[1].remedy.as_deref(),
+        Some("ip address add 10.0.2.1/PREFIX dev DEVICE")
+    );
+    // The addresses of a transparent proxy's clients are on no device.
+    down.paths.endpoints.clear();
+    assert_eq!(explain(&both, &down)[1].status, Status::Ok);
+}
+
+/// Whoever makes a network namespace may call a device `x;reboot`, and root is told to copy the command.
+#[test]
+fn the_name_of_a_device_is_one_word_of_a_command() {
+    let mut down = host();
+    for name in ["x;reboot", "$(id)"] {
+        down.addresses[1].device = name.into();
+        down.addresses[1].is_up = false;
+        let quoted = format!("ip link set '{name}' up");
+        assert_eq!(absence(&one(), &down).remedy, Some(quoted));
+        let mut bare = down.clone();
+        bare.addresses[1].is_up = true;
+        bare.paths.endpoints.clear();
+        let quoted = format!("ip mptcp endpoint add 10.0.2.1 dev '{name}' subflow");
+        assert_eq!(absence(&one(), &bare).remedy, Some(quoted));
+    }
+}
+
+/// Connections inside of one host have addresses that no other host can reach.
+#[test]
+fn a_subflow_of_loopback_needs_no_device() {
+    let mut inside = subflow("127.0.0.1:40000", (0, 0));
+    inside.remote = "127.0.0.1:443".parse().unwrap();
+    let mut mapped = subflow("10.0.1.1:40001", (1, 0));
+    mapped.local = "[::ffff:10.0.1.1]:40001".parse().unwrap();
+    let lines = explain(&client(vec![inside, mapped]), &host());
+    assert_eq!((lines[0].status, lines[1].status), (Status::Ok, Status::Ok));
+}
+
+/// A coupled algorithm of one's own was called uncoupled.
+#[test]
+fn whether_an_algorithm_of_ones_own_couples_is_not_claimed() {
+    let mut both = client(vec![
+        subflow("10.0.1.1:40000", (0, 0)),
+        subflow("10.0.2.1:41000", (4, 0)),
+    ]);
+    let coupling = |connection: &Connection| {
+        let lines = explain(connection, &host());
+        (lines[2].status, lines[2].meaning.clone())
+    };
+    for (name, meaning) in [
+        ("lab_mine", "not an algorithm of this program"),
+        ("cubic", "uncoupled: "),
+        ("lab_reno", "uncoupled: "),
+        ("lab_olia", "coupled: "),
+    ] {
+        for subflow in &mut both.subflows {
+            subflow.congestion = name.into();
+        }
+        let (status, said) = coupling(&both);
+        assert_eq!(status, Status::Ok, "{name}");
+        assert!(said.starts_with(meaning), "{name}: {said}");
+    }
+}
+
 #[test]
 fn sockets_of_an_earlier_load_are_a_warning() {
     let both = client(vec![
