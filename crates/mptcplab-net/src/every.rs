@@ -89,7 +89,9 @@ impl<R> Search<R> {
     /// That of a process, or of a thread.
     fn of_task(&mut self, task: u32) {
         let name = fs::read_to_string(format!("/proc/{task}/comm")).unwrap_or_default();
-        let place = format!("process {task} ({})", name.trim_end());
+        // Every user may give any name to a process, such as one of several lines.
+        let name: String = name.trim_end().chars().map(shown).collect();
+        let place = format!("process {task} ({name})");
         match self.open(&place, Path::new(&format!("/proc/{task}/ns/net"))) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => self.refuse(place, error),
             // The process has ended, or is ending.
@@ -177,6 +179,11 @@ impl<R> Search<R> {
         });
         inode.is_some_and(|inode| !self.found.contains_key(&inode))
     }
+}
+
+/// A character of a name, without those that begin another line or that a terminal obeys.
+fn shown(c: char) -> char {
+    if c.is_control() { '?' } else { c }
 }
 
 /// Where network namespaces are mounted: the fifth column of proc_pid_mountinfo(5); the fourth is the kernel's name of the
