@@ -439,19 +439,99 @@ def test_what_a_process_holds_does_not_keep_the_others_from_being_unloaded(lab: 
         done = lab("unload", "--all", "--json")
         assert (done.returncode, json.loads(done.stdout)["unloaded"]) == (0, [COUPLED])
         assert f"warning: {NAME} stays: it is held by process " in done.stderr
+        # It said that none was loaded.
+        assert lab("unload", "--all").stdout == "no algorithm was unloaded\n"
         command.send_signal(signal.SIGINT)
         assert command.wait(20) == 0
 
 
-def test_what_was_loaded_from_a_file_is_unloaded_by_the_name_of_the_file(lab: Lab, tmp_path: Path) -> None:
+def template(folder: Path, name: str) -> Path:
+    """A C file with the template under another name."""
     source = (Path(__file__).parents[2] / "algorithms" / "template.c").read_text(encoding="utf-8")
-    file = tmp_path / "my-own-template.c"
-    file.write_text(source.replace("template", "my_own_template").replace("TEMPLATE", "MY_OWN_TEMPLATE"))
+    word = name.replace("-", "_")
+    file = folder / f"{name}.c"
+    file.write_text(source.replace("template", word).replace("TEMPLATE", word.upper()), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("by_path", [False, True])
+def test_what_was_loaded_from_a_file_is_unloaded_by_its_name_or_path(lab: Lab, tmp_path: Path, by_path: bool) -> None:
+    """The path, which `cc load` takes, was no algorithm for `cc unload`."""
+    file = template(tmp_path, "my-own-template")
     done = lab("load", str(file), "--pin")
     assert done.returncode == 0, done.stderr
     assert "lab_my_own_temp" in available()
-    done = lab("unload", "my-own-template")
+    done = lab("unload", str(file) if by_path else "my-own-template")
     assert (done.returncode, done.stdout) == (0, "unloaded lab_my_own_temp\n"), done.stderr
+
+
+def test_files_with_the_same_name_in_the_kernel_are_told_apart_before_one_is_loaded(lab: Lab, tmp_path: Path) -> None:
+    """The second one was refused because of the first, which the hint took for somebody else's."""
+    files = [str(template(tmp_path, f"my-own-template-{number}")) for number in (1, 2)]
+    done = lab("load", *files)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = "my-own-template-1 and my-own-template-2 have the same name in the kernel: lab_my_own_temp"
+    assert said in done.stderr
+    assert "give one of the files a shorter name" in done.stderr
+    assert "lab_my_own_temp" not in available()
+
+
+def test_a_name_that_is_unknown_comes_with_what_is_loaded(lab: Lab) -> None:
+    """It came with the names of all algorithms, most of which nobody had loaded."""
+    assert lab("load", "template", "--pin").returncode == 0
+    for name, near in (("nothing-like-it", ""), ("tempalte", 'did you mean "template"? ')):
+        done = lab("unload", name)
+        assert done.returncode == 2
+        assert f"hint: {near}loaded by operators: {NAME}" in done.stderr
+    assert lab("unload", "template").returncode == 0
+
+
+def test_pins_on_a_read_only_file_system_are_not_taken_for_those_of_others(lab: Lab) -> None:
+    """The kernel opens no pin there, so that all were held by "a pin in another mount namespace"."""
+
+    def remount(how: str) -> None:
+        words = ["mount", "-o", f"remount,{how}", "/sys/fs/bpf"]
+        subprocess.run([*lab.before, *words], check=True)
+
+    assert lab("load", "template", "--pin").returncode == 0
+    remount("ro")
+    for words in (("load", "template", "--pin"), ("load", "template-coupled", "--pin"), ("unload", "template")):
+        done = lab(*words)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert "/sys/fs/bpf is mounted read-only" in done.stderr
+        assert "hint: mount -o remount,rw /sys/fs/bpf\n" in done.stderr
+    done = lab("unload", "--all")
+    assert "no algorithm was unloaded\n" in done.stdout
+    assert "another mount namespace" not in done.stderr
+    assert "/sys/fs/bpf is mounted read-only" in lab("list").stdout
+    assert NAME in available()
+    assert COUPLED not in available()
+    remount("rw")
+    assert lab("unload", "template").returncode == 0
+
+
+def test_the_name_of_a_process_does_not_reach_the_terminal_as_it_is(lab: Lab) -> None:
+    """Whoever may make a network namespace could colour root's terminal, and add lines to a message."""
+    text = """
+import ctypes, sys
+ctypes.CDLL(None).prctl(15, b"\\x1b[31ma\\nb", 0, 0, 0)
+open("/proc/sys/net/ipv4/tcp_congestion_control", "w").write(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    assert lab("load", "template", "--pin").returncode == 0
+    words = ["unshare", "-n", sys.executable, "-c", text, NAME]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        done = lab("unload", "template")
+        assert done.returncode == 2
+        assert f"that of process {child.pid} (?[31ma?b)\n\nhint: set another default" in done.stderr
+        assert "\x1b" not in done.stderr
+    finally:
+        child.communicate()
+    assert lab("unload", "template").returncode == 0
 
 
 def test_the_list_shows_how_an_algorithm_was_loaded(lab: Lab) -> None:

@@ -2,13 +2,12 @@
 
 use super::defaults::Defaults;
 use super::probe::{self, ProbeResults};
-use super::{escape, programs};
+use super::{bpffs, escape, programs};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_bpf::system::{capabilities_in, in_user_namespace, parse_version, release, suffices};
 use mptcplab_net::Namespace;
 use mptcplab_net::mptcp::{self, PathManager};
 use nix::net::if_::if_indextoname;
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;
 use std::env;
@@ -19,8 +18,6 @@ use std::thread;
 use std::time::Duration;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// The usual mount point of the BPF file system.
-pub(super) const BPFFS: &str = "/sys/fs/bpf";
 /// BTF contains a type with this prefix, followed by the structure's name, for every structure that eBPF can implement.
 const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_";
 /// Time during which the idle time of the processors is measured.
@@ -118,8 +115,7 @@ pub(super) struct Facts {
     /// The attempts to get out of a run's sandbox, or why none could be made.
     pub(super) escape: Option<Result<Vec<escape::Group>, String>>,
     pub(super) tun_node: bool,
-    /// Whether the BPF file system, which `cc load --pin` needs, is mounted.
-    pub(super) bpffs: bool,
+    pub(super) bpffs: bpffs::State,
     /// `None` if the kernel does not answer.
     pub(super) paths: Option<PathManagement>,
     /// Registered eBPF congestion controls; `None` if this process may not list them.
@@ -149,7 +145,7 @@ impl Facts {
             escape: Some(escape::attempt()),
             is_root: geteuid().is_root(),
             tun_node: Path::new("/dev/net/tun").exists(),
-            bpffs: statfs(BPFFS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC),
+            bpffs: bpffs::state(),
             paths: path_management().ok(),
             loaded: loaded_algorithms(),
             clang: clang(),

@@ -3,6 +3,7 @@
 //! The doctor reads settings, tries privileged operations in a child process, and judges the results; it changes nothing.
 //! For a live MPTCP connection it lists the subflows and the reasons why an expected one is missing.
 
+pub mod bpffs;
 mod checks;
 pub mod command;
 pub mod defaults;

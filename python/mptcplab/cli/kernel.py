@@ -43,6 +43,10 @@ Names = Annotated[
     typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them, or paths of C files."),
 ]
 OptionalNames = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Names of algorithms.")]
+LoadedNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME...", help="Names of algorithms, or paths of C files that were loaded."),
+]
 
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 cc = typer.Typer(
@@ -150,7 +154,7 @@ def list_loaded(as_json: options.Json = False) -> None:
 
 @cc.command(epilog=epilog("cc unload"), context_settings=_HELP)
 def unload(
-    names: OptionalNames = None,
+    names: LoadedNames = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All that operators loaded, but not those of runs.")
     ] = False,

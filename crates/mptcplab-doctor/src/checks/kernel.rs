@@ -1,8 +1,8 @@
 //! The kernel: its version, MPTCP, and the features that congestion control in eBPF needs.
 
-use super::super::command;
-use super::super::facts::{BPFFS, Facts};
+use super::super::facts::Facts;
 use super::super::finding::Finding;
+use super::super::{bpffs, command};
 use mptcplab_bpf::system::STRUCT_OPS_LINKS;
 use mptcplab_cc::OLDEST_KERNEL;
 
@@ -14,21 +14,27 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         mptcp(facts),
         btf(facts),
         struct_ops(facts),
-        bpffs(facts),
+        bpf_file_system(facts),
     ]
 }
 
-fn bpffs(facts: &Facts) -> Finding {
+fn bpf_file_system(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "BPF file system", found, meaning);
     let load = format!("`{} cc load --pin`", command::name());
-    if facts.bpffs {
-        return line(BPFFS, &format!("{load} pins algorithms there"));
+    let at = bpffs::MOUNT;
+    match facts.bpffs {
+        bpffs::State::Ready => line(at, &format!("{load} pins algorithms there")),
+        bpffs::State::ReadOnly => line(
+            &format!("{at}, read-only"),
+            &format!("{load} cannot pin algorithms, and `cc unload` cannot unload them; runs do not need it"),
+        )
+        .warn(bpffs::remount()),
+        bpffs::State::Absent => line(
+            &format!("none at {at}"),
+            &format!("{load} cannot pin algorithms; runs do not need it"),
+        )
+        .warn(bpffs::mount()),
     }
-    line(
-        &format!("none at {BPFFS}"),
-        &format!("{load} cannot pin algorithms; runs do not need it"),
-    )
-    .warn(format!("mount -t bpf -o mode=0700 bpf {BPFFS}"))
 }
 
 fn version(facts: &Facts) -> Finding {
@@ -76,9 +82,11 @@ fn btf(facts: &Facts) -> Finding {
         ),
         None => line(
             "none",
-            "without type information (CONFIG_DEBUG_INFO_BTF) no algorithm can be adapted to this kernel",
+            "without type information (/sys/kernel/btf/vmlinux) no algorithm can be adapted to this kernel",
         )
-        .missing("apt-get install linux-image-amd64    # Debian's kernels have it"),
+        .missing(
+            "apt-get install linux-image-amd64    # Debian's kernels have CONFIG_DEBUG_INFO_BTF; in a container: mount /sys",
+        ),
     }
 }
 
@@ -90,6 +98,14 @@ fn struct_ops(facts: &Facts) -> Finding {
         .flatten()
         .any(|name| name == "tcp_congestion_ops");
     match &facts.load {
+        _ if facts.struct_ops.is_none() => line(
+            "not known",
+            "which structures eBPF can implement is part of BTF",
+        )
+        .missing(format!(
+            "{} doctor    # again, after the problem above is fixed",
+            command::name()
+        )),
         _ if !known => line(
             "none",
             "this kernel does not support congestion control in eBPF",
@@ -179,5 +195,36 @@ mod tests {
             facts.struct_ops = Some(vec!["bpf_dummy_ops".into()])
         }));
         assert_eq!(line(&unknown, "struct_ops").status, Status::Missing);
+    }
+
+    #[test]
+    fn a_file_system_in_which_nothing_can_be_pinned_is_a_warning() {
+        for (state, status, remedy) in [
+            (bpffs::State::Ready, Status::Ok, None),
+            (bpffs::State::ReadOnly, Status::Warn, Some(bpffs::remount())),
+            (bpffs::State::Absent, Status::Warn, Some(bpffs::mount())),
+        ] {
+            let found = check(&healthy_except(|facts| facts.bpffs = state));
+            let found = line(&found, "BPF file system");
+            assert_eq!((found.status, found.remedy.clone()), (status, remedy));
+        }
+    }
+
+    /// The line said that the kernel does not support eBPF, which nobody can know without BTF.
+    #[test]
+    fn without_btf_nothing_is_claimed_of_struct_ops() {
+        let without = check(&healthy_except(|facts| facts.struct_ops = None));
+        let found = line(&without, "struct_ops");
+        assert_eq!(
+            (found.status, found.found.as_str()),
+            (Status::Missing, "not known")
+        );
+        assert!(
+            found
+                .remedy
+                .as_deref()
+                .unwrap()
+                .contains("doctor    # again")
+        );
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn all(facts: &Facts, target_bdp: Option<TargetBdp>) -> Vec<Finding> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::bpffs::State;
     use super::super::facts::{Endpoint, Facts, Iperf3, Loaded, PathManagement, Processors};
     use super::super::finding::{Finding, Status, worst};
     use super::super::probe::ProbeResults;
@@ -72,7 +73,7 @@ mod tests {
             escape: Some(Ok(Vec::new())),
             is_root: true,
             tun_node: true,
-            bpffs: true,
+            bpffs: State::Ready,
             paths: Some(PathManagement {
                 subflows: 4,
                 add_addr_accepted: 3,
@@ -173,7 +174,7 @@ mod tests {
         });
         let refused = healthy_except(|facts| {
             facts.load = Some(Err("no".into()));
-            facts.bpffs = false;
+            facts.bpffs = State::Absent;
             facts.loaded.as_mut().unwrap()[0].uncoupled = 38;
         });
         let machines = [healthy(), denied, refused, Facts::default()];

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_cc::{Algorithm, MAX_SUBFLOWS};
 use mptcplab_doctor::defaults::Defaults;
-use mptcplab_doctor::outln;
+use mptcplab_doctor::output::in_one_line;
+use mptcplab_doctor::{bpffs, outln};
 use serde_json::{Map, Value, json};
 
 /// List the eBPF congestion controls in this machine's kernel, what holds them, and how many sockets use them.
@@ -125,12 +126,27 @@ pub(super) fn holder(one: &Registered) -> String {
         Holder::Processes(who) => {
             let named: Vec<String> = who
                 .iter()
-                .map(|(pid, command)| format!("process {pid} ({command})"))
+                .map(|(pid, command)| format!("process {pid} ({})", shortened(command)))
                 .collect();
             named.join(", ")
         }
         Holder::Nobody => "nothing; registered until it is unloaded".to_owned(),
+        Holder::Unknown if bpffs::state() == bpffs::State::ReadOnly => format!(
+            "a pin that cannot be examined, because {} is mounted read-only, or an unseen process",
+            bpffs::MOUNT
+        ),
         Holder::Unknown => "an unseen process, or a pin in another mount namespace".to_owned(),
+    }
+}
+
+/// Characters of a command line that a table or an error shows; JSON has all.
+const COMMAND_CHARACTERS: usize = 60;
+
+fn shortened(command: &str) -> String {
+    let command = in_one_line(command);
+    match command.char_indices().nth(COMMAND_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &command[..end]),
+        None => command,
     }
 }
 
@@ -151,5 +167,24 @@ pub(super) fn users(one: &Registered) -> Option<String> {
         0 => None,
         1 => Some("1 socket keeps it until it closes".to_owned()),
         many => Some(format!("{many} sockets keep it until they close")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line of a run, with its whole scenario's settings, took several lines of the table.
+    #[test]
+    fn a_long_command_line_is_cut() {
+        assert_eq!(
+            shortened("mptcplab cc load\nolia"),
+            "mptcplab cc load\\nolia"
+        );
+        let long = "ü".repeat(500);
+        assert_eq!(
+            shortened(&long),
+            format!("{}…", "ü".repeat(COMMAND_CHARACTERS))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! `cc load`: loads all of the named algorithms or none.
 
 use super::options::{LoadOptions, Planned};
-use super::{algorithms, list};
+use super::{algorithms, list, require_writable_pins};
 use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::loader::is_registered;
@@ -10,9 +10,8 @@ use mptcplab_bpf::registered::{
 };
 use mptcplab_bpf::{Loaded, Setting, load, system};
 use mptcplab_doctor::defaults::{self, Defaults};
-use mptcplab_doctor::{command, errln, outln, trust};
+use mptcplab_doctor::{bpffs, command, errln, outln, trust};
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -90,7 +89,12 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
     print_names(&names, arguments.json, false);
     if !arguments.json {
-        outln!("they stay loaded until this command ends (Ctrl-C)");
+        let what = if names.len() == 1 {
+            "it stays"
+        } else {
+            "they stay"
+        };
+        outln!("{what} loaded until this command ends (Ctrl-C)");
     }
     let _ = ends.wait();
     warn_at_end(&loaded);
@@ -127,15 +131,15 @@ fn with_files(names: &[String]) -> Result<Vec<String>, Failure> {
 
 fn prepare_folders() -> Result<(), Failure> {
     let folder = Path::new(PIN_FOLDER);
-    let mount = folder.parent().unwrap_or(folder);
-    let is_bpffs = statfs(mount).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
-    if !is_bpffs {
+    let mount = Path::new(bpffs::MOUNT);
+    if bpffs::state() == bpffs::State::Absent {
         return Err(Failure::new(format!(
             "no BPF file system is mounted at {}",
             mount.display()
         ))
-        .hint(format!("mount -t bpf -o mode=0700 bpf {}", mount.display())));
+        .hint(bpffs::mount()));
     }
+    require_writable_pins()?;
     if is_another(mount, Path::new("/proc/1/root")) {
         errln!(
             "warning: {} is mounted in this mount namespace only, such as that of `ip netns exec`: the algorithms are \

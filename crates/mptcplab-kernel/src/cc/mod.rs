@@ -11,6 +11,7 @@ mod unload;
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{OPERATOR_PREFIX, Registered, operator_name};
 use mptcplab_cc::Algorithm;
+use mptcplab_doctor::bpffs;
 
 /// Load, list and unload algorithms in this machine's kernel.
 #[derive(Debug, clap::Subcommand)]
@@ -47,14 +48,24 @@ fn algorithm(name: &str) -> Result<&'static Algorithm, Failure> {
     })
 }
 
-/// Every named algorithm once, in the order given.
+/// Every named algorithm once, in the order given. The kernel can tell their names apart.
 fn algorithms(names: &[String]) -> Result<Vec<&'static Algorithm>, Failure> {
     let mut chosen: Vec<&'static Algorithm> = Vec::new();
     for name in names {
         let found = algorithm(name)?;
-        if !chosen.iter().any(|known| known.name() == found.name()) {
-            chosen.push(found);
+        if chosen.iter().any(|known| known.name() == found.name()) {
+            continue;
         }
+        let in_kernel = kernel_name(found);
+        if let Some(other) = chosen.iter().find(|one| kernel_name(one) == in_kernel) {
+            return Err(Failure::new(format!(
+                "{} and {} have the same name in the kernel: {in_kernel}",
+                other.name(),
+                found.name()
+            ))
+            .hint("the kernel allows 15 characters: give one of the files a shorter name"));
+        }
+        chosen.push(found);
     }
     Ok(chosen)
 }
@@ -66,6 +77,18 @@ fn kernel_name(algorithm: &Algorithm) -> String {
 /// Whether an algorithm was loaded with `cc load`, instead of by a run or another program.
 fn is_loaded_by_operator(registered: &Registered) -> bool {
     registered.ours && registered.name.starts_with(OPERATOR_PREFIX)
+}
+
+/// Fails where pins can be neither made nor removed, nor even recognised.
+fn require_writable_pins() -> Result<(), Failure> {
+    match bpffs::state() {
+        bpffs::State::ReadOnly => Err(Failure::new(format!(
+            "the BPF file system at {} is mounted read-only",
+            bpffs::MOUNT
+        ))
+        .hint(bpffs::remount())),
+        bpffs::State::Absent | bpffs::State::Ready => Ok(()),
+    }
 }
 
 fn plural(count: u64, what: &str) -> String {

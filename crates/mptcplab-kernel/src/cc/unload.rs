@@ -7,15 +7,17 @@ use mptcplab_bpf::registered::{
     Holder, OPERATOR_PREFIX, Registered, detached_pins, operator_name, registered, remove_pin,
 };
 use mptcplab_doctor::defaults::{self, Defaults};
-use mptcplab_doctor::{command, errln, outln};
+use mptcplab_doctor::{bpffs, command, errln, outln};
 use serde_json::json;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// Unload algorithms that were loaded with --pin.
 ///
 /// Sockets that use one keep it until they close; new ones cannot use it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Names of algorithms, with or without `lab_`.
+    /// Names of algorithms, with or without `lab_`, or paths of C files that were loaded.
     #[arg(
         value_name = "NAME",
         required_unless_present = "all",
@@ -36,10 +38,12 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         .filter(is_loaded_by_operator)
         .collect();
     let mut detached = detached_pins();
+    let mut stays = false;
     let chosen = if arguments.all {
         let (held, removable): (Vec<_>, Vec<_>) = ours
             .into_iter()
             .partition(|one| matches!(one.holder, Holder::Processes(_) | Holder::Unknown));
+        stays = !held.is_empty();
         for one in held {
             errln!(
                 "warning: {} stays: it is held by {}",
@@ -85,7 +89,13 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
             outln!("{}", json!({ "unloaded": names }));
         }
     } else {
-        print(&unloaded, &detached, kept.is_empty());
+        print(&unloaded, &detached);
+        if kept.is_empty() && unloaded.is_empty() && detached.is_empty() {
+            outln!(
+                "no algorithm was {}",
+                if stays { "unloaded" } else { "loaded" }
+            );
+        }
     }
     match kept.first() {
         Some(name) => Err(still_registered(name)),
@@ -93,12 +103,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
 }
 
-fn print(unloaded: &[Registered], detached: &[String], is_all: bool) {
+fn print(unloaded: &[Registered], detached: &[String]) {
     for name in detached {
         outln!("removed the pin of {name}, which had been detached");
-    }
-    if is_all && unloaded.is_empty() && detached.is_empty() {
-        outln!("no algorithm was loaded");
     }
     for one in unloaded {
         match users(one) {
@@ -132,14 +139,23 @@ fn choose(
 ) -> Result<(Vec<Registered>, Vec<String>), Failure> {
     let mut chosen: Vec<Registered> = Vec::new();
     let mut pins: Vec<String> = Vec::new();
+    let there: Vec<&str> = ours.iter().map(|one| one.name.as_str()).collect();
+    let there = match there.as_slice() {
+        [] => "loaded by operators: nothing".to_owned(),
+        _ => format!("loaded by operators: {}", there.join(", ")),
+    };
     for name in names {
+        let name = name_of(name);
         // The name of what was compiled from a file is known to the kernel alone.
         let in_kernel = operator_name(name.strip_prefix(OPERATOR_PREFIX).unwrap_or(name));
         let is_known =
             ours.iter().any(|one| one.name == in_kernel) || detached.contains(&in_kernel);
         let wanted = match is_known {
             true => in_kernel,
-            false => kernel_name(algorithm(name)?),
+            false => {
+                let found = algorithm(name).map_err(|unknown| with_loaded(unknown, &there))?;
+                kernel_name(found)
+            }
         };
         if detached.contains(&wanted) {
             if !pins.contains(&wanted) {
@@ -149,21 +165,36 @@ fn choose(
                 continue;
             }
         }
-        let found = ours.iter().find(|one| one.name == wanted).ok_or_else(|| {
-            let there: Vec<&str> = ours.iter().map(|one| one.name.as_str()).collect();
-            let there = if there.is_empty() {
-                "nothing".to_owned()
-            } else {
-                there.join(", ")
-            };
-            Failure::new(format!("{wanted} is not loaded"))
-                .hint(format!("loaded by operators: {there}"))
-        })?;
+        let found = ours
+            .iter()
+            .find(|one| one.name == wanted)
+            .ok_or_else(|| Failure::new(format!("{wanted} is not loaded")).hint(&*there))?;
         if !chosen.contains(found) {
             chosen.push(found.clone());
         }
     }
     Ok((chosen, pins))
+}
+
+/// The name of the algorithm that a C file of this path has; other names as they are.
+fn name_of(name: &str) -> &str {
+    let path = Path::new(name);
+    match (path.extension(), path.file_stem().and_then(OsStr::to_str)) {
+        (Some(extension), Some(stem)) if extension == "c" => stem,
+        _ => name,
+    }
+}
+
+/// A name that is close is suggested; what is loaded helps more than the names of all algorithms.
+fn with_loaded(unknown: Failure, there: &str) -> Failure {
+    let near = unknown
+        .hint
+        .filter(|hint| hint.starts_with("did you mean"))
+        .map(|hint| format!("{hint} "));
+    Failure {
+        hint: Some(format!("{}{there}", near.unwrap_or_default())),
+        ..unknown
+    }
 }
 
 fn removable(one: &Registered, defaults: &Defaults) -> Result<(), Failure> {
@@ -189,6 +220,12 @@ fn removable(one: &Registered, defaults: &Defaults) -> Result<(), Failure> {
     }
     match &one.holder {
         Holder::Pin(_) | Holder::Nobody => Ok(()),
+        Holder::Unknown if bpffs::state() == bpffs::State::ReadOnly => Err(Failure::new(format!(
+            "{} is held by {}",
+            one.name,
+            holder(one)
+        ))
+        .hint(bpffs::remount())),
         Holder::Unknown => Err(Failure::new(format!(
             "{} is held by {}",
             one.name,
