@@ -104,7 +104,7 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
         .map_err(|error| Failure::new(format!("--out: {}: {error}", arguments.out.display())))?;
     let mut progress = Progress::new(arguments, &sweep);
     let mut worst = Status::Complete;
-    for run in &sweep.runs {
+    for (index, run) in sweep.runs.iter().enumerate() {
         progress.running(run, 0);
         let mut writer = writer(arguments)?;
         let supervisor = Supervisor {
@@ -132,8 +132,11 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
                 if status == Status::Partial {
                     break;
                 }
-                if is_disk_full {
+                if is_disk_full && index + 1 < sweep.runs.len() {
                     return Err(progress.disk_full(run));
+                }
+                if is_disk_full {
+                    errln!("warning: {}", progress.disk_full(run).message);
                 }
             }
             Err(failure) if progress.done_runs > 0 => {
@@ -350,7 +353,7 @@ impl Progress {
         }
     }
 
-    /// The error after a run whose trace fitted only into the space that had been reserved.
+    /// The error after a run whose trace fitted only into the space that had been reserved, unless it was the last one.
     fn disk_full(&self, run: &Run) -> Failure {
         Failure {
             message: format!(

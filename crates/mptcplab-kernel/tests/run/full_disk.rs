@@ -1,7 +1,7 @@
 //! A disk that fills up during runs.
 
 use crate::trace::Trace;
-use crate::{Lab, finish, ready};
+use crate::{Lab, complete_or_late, finish, ready};
 use std::process::{Command, Stdio};
 
 /// A sample at 0, 4, ... 8,000 ms, and with it a row per subflow: some 100 kB a run.
@@ -81,6 +81,25 @@ fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     let last = lab.out().join(format!("{runs:06}"));
     assert!(last.is_dir() && !last.join("reserve").exists());
+}
+
+/// It was an error, after which a complete result had its runs beside it, as an unfinished one has.
+#[test]
+fn a_disk_that_the_last_run_fills_up_is_a_warning() {
+    let Some(_alone) = ready("a_disk_that_the_last_run_fills_up") else {
+        return;
+    };
+    let lab = Lab::new(&LONG_TRACE.replace("repetitions = 6", "repetitions = 1"));
+    // 16 MB are reserved; 16 kB remain for the run.
+    let outcome = run_on_a_disk_of(&lab, "16400k");
+    complete_or_late(&Trace::open(&lab.out()), outcome.code);
+    assert!(
+        outcome
+            .stderr
+            .contains("warning: run 0 (repetition 0): the disk is full: "),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]
