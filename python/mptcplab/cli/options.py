@@ -108,7 +108,7 @@ On = Annotated[
         "--on",
         metavar="dask[:ADDRESS]",
         help="Run on a cluster of Dask, by the address of its scheduler, such as dask:tcp://10.0.0.1:8786; dask alone "
-        "starts workers on this machine, as many as --jobs. Simulator and fluid only.",
+        "starts workers on this machine, as many as --jobs. The engines kernel and vm do not run there.",
     ),
 ]
 Store = Annotated[
