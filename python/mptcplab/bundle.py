@@ -44,6 +44,19 @@ def scenario(given: str) -> Path | None:
     return _files().get(name)
 
 
+def place(name: str, toml: str) -> str | None:
+    """The path in the repository of the scenario whose file has this name and this text; None if there is none.
+
+    >>> path = scenario("kim2021/shared-60")
+    >>> place("shared-60", path.read_text(encoding="utf-8")), place("shared-60", "a file of the user's own")
+    ('papers/kim2021/shared-60.toml', None)
+    """
+    for path in _files().values():
+        if path.stem == name and path.read_text(encoding="utf-8") == toml:
+            return path.relative_to(root()).as_posix()
+    return None
+
+
 def unknown(name: str) -> str:
     """The message about a name that no scenario has."""
     close = difflib.get_close_matches(name, _files(), n=1)

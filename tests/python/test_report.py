@@ -20,11 +20,11 @@ from conftest import ROOT
 from matplotlib.figure import Figure
 
 import mptcplab
-from mptcplab import _core
+from mptcplab import _core, bundle
 from mptcplab.metrics import summary
 from mptcplab.plots.over_time import CWND, PAYLOAD, RTT, Series, label_heights
 from mptcplab.plots.styles import css_palette, style
-from mptcplab.report import topology_svg
+from mptcplab.report import html, topology_svg
 from mptcplab.report.columns import Points, packed, unpacked
 from mptcplab.report.embedded import lines_of as samples_on_page
 from mptcplab.report.figures import figures_over_time
@@ -89,6 +89,18 @@ def test_the_page_has_the_table_and_the_command_that_repeats_it(tmp_path: Path) 
     assert "mptcplab run synthetic.toml</code>" in page
     assert "mp/sf1, mp/sf2: olia" in page
     assert "8 Mbit/s, 5 ms" in page
+
+
+def test_the_command_names_a_file_of_the_package_by_its_place(tmp_path: Path) -> None:
+    """The command on the page of a paper's scenario had the name of the file alone, which does not exist."""
+    packaged = bundle.scenario("kim2021/shared-60")
+    assert packaged is not None
+    own = tmp_path / "shared-60.toml"
+    own.write_text(packaged.read_text().replace("60 Mbit/s", "61 Mbit/s"))
+    short = {"cc": "reno", "reps": 1, "duration": "2 s", "settings": {"warmup": "0 s"}}
+    commands = [html.command(mptcplab.run(given, **short)) for given in ("kim2021/shared-60", own)]
+    assert [command.split()[2] for command in commands] == ["papers/kim2021/shared-60.toml", "shared-60.toml"]
+    assert mptcplab.check(commands[0].split()[2])["resolved"]["name"] == "shared-60"
 
 
 ABOUT = """\

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from mptcplab import bundle
 from mptcplab.capabilities import engine_of
 from mptcplab.plots.goodput import GoodputData
 from mptcplab.plots.over_time import PANELS
@@ -225,7 +226,8 @@ def command(trace: Trace) -> str:
     if "merged" in asked:
         return shlex.join(["mptcplab", "merge", *asked["merged"], "--out", str(trace.directory)])
     verb, engines = ("agree", "--engines") if "same_noise" in asked else ("run", "--engine")
-    words = ["mptcplab", verb, f"{trace.runs['scenario'][0]}.toml"]
+    name, toml = trace.runs["scenario"][0], trace.runs["scenario_toml"][0]
+    words = ["mptcplab", verb, bundle.place(name, toml) or f"{name}.toml"]
     if trace.overrides is not None:
         words += Overrides.from_json(trace.overrides).to_options()
     if trace.engines != ["sim"]:
