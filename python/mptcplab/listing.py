@@ -26,8 +26,8 @@ _COLUMNS = ("engine", "build", "scenario", "cc", "axes", "rep", "seed", "status"
 class Found:
     """A results directory, or one with runs of an unfinished result.
 
-    `state` is "complete", "unfinished" (some finished runs of a result that is not complete), "not counted" (some runs
-    do not count), "left behind" (of a process that was killed) or "damaged".
+    `state` is "complete", "in use" (a process is making it), "unfinished" (some finished runs of a result that is not
+    complete), "not counted" (some runs do not count), "left behind" (of a process that was killed) or "damaged".
     """
 
     directory: str
@@ -127,7 +127,9 @@ def _found(place: Path) -> Found:
             "not counted",
             f"{counted(bad, 'run')} of {rows.height:,} {'does' if bad == 1 else 'do'} not count",
         )
-    if unfinished:
+    if unfinished and kept.is_in_use(kept.result_of(place)):
+        state, remark = "in use", "a command is making it"
+    elif unfinished:
         state, remark = "unfinished", "the same command goes on with it; remove it if you do not want it"
     elif is_left_behind(place):
         state, remark = "left behind", "by a run that was killed; the next run into the same directory puts it right"

@@ -342,6 +342,8 @@ def test_the_list_has_results_and_what_is_left_of_others(place: Path, tmp_path: 
     with kept.workspace(tmp_path / "late") as space:
         shutil.copytree(place / "lia", space.place("sim") / "000001")
         shutil.copytree(place / "olia", space.place("sim") / "000002")
+        (used,) = mptcplab.ls(tmp_path / "late.partial")
+        assert (used.state, used.remark) == ("in use", "a command is making it")
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     shutil.copytree(place / "engines", tmp_path / f"x.former-{child.pid}")
