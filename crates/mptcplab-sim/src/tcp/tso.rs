@@ -38,11 +38,7 @@ impl Sender {
     /// consecutive in the connection (`mptcp_skb_can_collapse_to`).
     #[inline]
     pub(crate) fn may_send_assigned(&mut self, now: u64) -> bool {
-        if !self.config.tso {
-            return true;
-        }
-        let available = consecutive(&self.mptcp.assigned);
-        self.fits_group(now, available)
+        !self.config.tso || self.fits_assigned(now)
     }
 
     /// Whether a group leaves now that is not complete.
@@ -52,10 +48,21 @@ impl Sender {
 
     #[inline(never)]
     fn fits_group(&mut self, now: u64, available: u32) -> bool {
+        self.is_within_group(now) || self.begin_group(now, self.group_segments(), available)
+    }
+
+    #[inline(never)]
+    fn fits_assigned(&mut self, now: u64) -> bool {
         if self.is_within_group(now) {
             return true;
         }
         let most = self.group_segments();
+        let available = consecutive(&self.mptcp.assigned, most);
+        self.begin_group(now, most, available)
+    }
+
+    /// Begin a group of at most so many segments, unless it waits for a larger one.
+    fn begin_group(&mut self, now: u64, most: u32, available: u32) -> bool {
         let cwnd = self.sock.tp.snd_cwnd;
         let room = cwnd - self.inflight();
         self.tso.deferred = room < most && available > room && self.waits(now, room);
@@ -118,11 +125,12 @@ impl Sender {
     }
 }
 
-/// How many numbers at the front follow each other.
-fn consecutive(numbers: &VecDeque<u32>) -> u32 {
+/// How many numbers at the front follow each other; no more than `most` are looked at.
+fn consecutive(numbers: &VecDeque<u32>, most: u32) -> u32 {
     let from = numbers.front().copied().unwrap_or(0);
     (from..)
         .zip(numbers)
+        .take(most as usize)
         .take_while(|&(expected, &number)| number == expected)
         .count() as u32
 }
@@ -133,12 +141,13 @@ mod tests {
 
     #[test]
     fn a_buffer_ends_where_another_subflow_got_what_follows() {
-        let first = |numbers: &[u32]| consecutive(&numbers.iter().copied().collect());
+        let first = |numbers: &[u32]| consecutive(&numbers.iter().copied().collect(), 64);
         assert_eq!(first(&[]), 0);
         assert_eq!(first(&[7]), 1);
         assert_eq!(first(&[7, 8, 9, 40, 41]), 3);
         // A segment that is sent again stands for itself.
         assert_eq!(first(&[40, 9, 10]), 1);
         assert_eq!(first(&[9, 10, 11, 12]), 4);
+        assert_eq!(consecutive(&[9, 10, 11, 12].into(), 3), 3);
     }
 }
