@@ -593,8 +593,14 @@ fn without_samples_of_acks_events_and_counters_remain() {
     drop(connection);
     let mut seen = Vec::new();
     let last = closed(&mut tracer, &mut seen, client_address(0));
-    assert!(last.counters.acks > 100 && last.is_closed());
-    assert!(last.counters.rtt_count > 100);
+    assert!(last.is_closed());
+    // The receiver of a busy machine acknowledges a whole window at once, so that only the wire knows how many ACKs there are.
+    let c = last.counters;
+    let advancing = lab.seen.advancing_acks.load(Ordering::Relaxed);
+    let merged = lab.statistic("TCPBacklogCoalesce");
+    assert!(advancing > 0 && c.acks + merged >= advancing, "{c:?}");
+    let probes = lab.statistic("TCPLossProbes");
+    assert!(c.rtt_count + merged + probes >= advancing, "{c:?}");
     assert_eq!(last.counters.loss_events, 1);
     assert_eq!(count(&seen, Event::LossEvent), 1);
     assert!(
