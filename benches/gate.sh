@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Instructions per packet-hop of workloads W1 to W4, as the difference of two run lengths under callgrind: the same numbers
+# Instructions per packet-hop of workloads W1 to W5, as the difference of two run lengths under callgrind: the same numbers
 # whatever else the machine does, so CI can hold them. The runs are short, and W3 has 3 of its 100 links, which share nothing.
 # usage: benches/gate.sh [--note], which also adds the numbers to benches/history.csv
 set -euo pipefail
@@ -51,6 +51,7 @@ check W1 374 w1-one-reno.toml "4 s" "8 s"
 check W2 440 w2-two-bottlenecks.toml "4 s" "8 s"
 check W3 430 w3-thousand-flows.toml "2 s" "3 s" links.neck.count=3 flows.tcp.count=30
 check W4 367 w4-ten-gigabit.toml "500 ms" "600 ms"
+check W5 1230 w5-upstream-linux.toml "4 s" "8 s"
 if [[ ${1:-} == --note ]]; then
     printf '%s,%s,%s\n' "$(git log -1 --format=%cs,%h)" "$(IFS=,; echo "${counts[*]}")" "" | sed 's/,$//' >>benches/history.csv
 fi

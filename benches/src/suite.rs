@@ -1,4 +1,4 @@
-//! The benchmark suite: workloads W1 to W4, traces off and with 10 ms sampling, and the cost of scale.
+//! The benchmark suite: workloads W1 to W5, traces off and with 10 ms sampling, and the cost of scale.
 //!
 //! usage: cargo run --release -p mptcplab-bench --bin suite [ROUNDS]
 //!
@@ -69,6 +69,11 @@ const CASES: &[Case] = &[
         label: "W4, 10 ms sampling",
         file: "w4-ten-gigabit.toml",
         set: &[SAMPLED],
+    },
+    Case {
+        label: "W5 LIA as in Linux 7.3",
+        file: "w5-upstream-linux.toml",
+        set: &[OFF],
     },
     Case {
         label: "W3 with 10,000 flows, 1 link",

@@ -68,8 +68,8 @@ fn first_run(name: &str) -> mptcplab_scenario::Run {
 }
 
 #[test]
-fn the_benchmarks_are_those_of_the_issue() {
-    // 1 BDP in frames of 1514 bytes: 165.1, 49.5, 165.1 and 8256.3.
+fn the_benchmarks_have_the_sizes_that_they_name() {
+    // 1 BDP in frames of 1514 bytes: 165.1, 49.5, 165.1, 8256.3 and 49.5.
     let cases = [
         ("bench/w1-one-reno.toml", 300, 2, 1, 100_000_000, 166),
         ("bench/w2-two-bottlenecks.toml", 300, 4, 3, 60_000_000, 50),
@@ -82,6 +82,7 @@ fn the_benchmarks_are_those_of_the_issue() {
             166,
         ),
         ("bench/w4-ten-gigabit.toml", 10, 2, 1, 10_000_000_000, 8257),
+        ("bench/w5-upstream-linux.toml", 300, 4, 2, 60_000_000, 50),
     ];
     for (name, seconds, links, flows, rate_bps, queue) in cases {
         let run = first_run(name);
