@@ -101,12 +101,12 @@ impl Connection {
     #[cold]
     #[inline(never)]
     fn on_expected_in_room(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
-        let rtts = self.measured_rtts(k);
-        let Subflow { receiver, .. } = &mut self.subflows[k];
         let next = self.rx.next();
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
-        receiver.window.open(self.rx.room().segments());
-        self.rx.tune(cx.now, rtts, &mut receiver.window);
+        let room = self.rx.room().segments();
+        self.subflows[k].receiver.window.open(room);
+        self.tune(cx.now, k);
+        let Subflow { receiver, .. } = &mut self.subflows[k];
         let window = self.rx.announce_before_reading(next, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
@@ -114,17 +114,25 @@ impl Connection {
         is_complete
     }
 
-    /// The round-trip times that the receive buffer goes by when data arrive on a subflow.
+    /// Data arrived on a subflow: the receive buffer follows the rate at which the application reads.
     #[inline]
-    fn measured_rtts(&self, k: usize) -> MeasuredRtts {
-        let mut rtts = self.subflows[k].sender.measured_rtts();
+    fn tune(&mut self, now: u64, k: usize) {
+        let rtts = self.subflows[k].sender.measured_rtts();
+        if self.rx.may_tune(now, rtts.srtt_us) {
+            self.tune_to(now, k, rtts);
+        }
+    }
+
+    #[inline(never)]
+    fn tune_to(&mut self, now: u64, k: usize, mut rtts: MeasuredRtts) {
         if self.rx.room().takes_longest_rtt() {
             let all = self.subflows.iter().map(|s| &s.sender);
             let open = all.filter(|sender| sender.phase == Phase::Established);
             let srtts = open.map(|sender| sender.sock.tp.srtt_us);
             rtts.srtt_us = srtts.max().unwrap_or(rtts.srtt_us);
         }
-        rtts
+        let window = &mut self.subflows[k].receiver.window;
+        self.rx.tune(now, rtts, window);
     }
 
     /// A data packet that does not take the fast path.
@@ -141,9 +149,7 @@ impl Connection {
         let next = rx.next();
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
         if receiver.minds_room(rx.room()) {
-            let rtts = self.measured_rtts(k);
-            let window = &mut self.subflows[k].receiver.window;
-            self.rx.tune(cx.now, rtts, window);
+            self.tune(cx.now, k);
         }
         let Subflow { receiver, .. } = &mut self.subflows[k];
         let rx = &mut self.rx;

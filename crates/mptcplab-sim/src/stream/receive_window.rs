@@ -189,26 +189,38 @@ impl ReceiveRoom {
     /// Segments that there is room for beside `held` ones, which wait behind a gap or have not been read.
     #[inline]
     pub(crate) fn free(&self, held: u32) -> u32 {
+        let taken = if self.grows { held } else { self.taken(held) };
+        self.segments.saturating_sub(taken)
+    }
+
+    /// What so many segments take of a buffer of fixed size.
+    #[inline]
+    fn taken(&self, held: u32) -> u32 {
         let taken = match self.packet_bytes {
             Some(packet_bytes) if held > 1 => joined(held, packet_bytes.get()),
             _ => held,
         };
-        let taken = match &self.since_7_1 {
-            Some(new) if !self.grows => new.memory.announced_of(taken),
-            _ => taken,
-        };
-        self.segments.saturating_sub(taken)
+        match &self.since_7_1 {
+            Some(new) => new.memory.announced_of(taken),
+            None => taken,
+        }
     }
 
     pub(super) fn most(&self) -> u32 {
         self.most
     }
 
+    /// Whether [`tune`](Self::tune) has anything to do when data arrive on a subflow with this smoothed round-trip time, in
+    /// eighths of a microsecond: what counts as a round trip is no shorter, except since Linux 7.1.
+    #[inline]
+    pub(super) fn may_tune(&self, now: u64, srtt_us: u32) -> bool {
+        now - self.round_ns >= u64::from(srtt_us >> 3) * 1000 || self.since_7_1.is_some()
+    }
+
     /// Once per round trip: if the application has read more than in any before, room for twice as much, for the growth that is
     /// under way, and, until Linux 7.0, for what waits. `rtts` are those of the subflow whose `window` data arrived in;
     /// see also [`takes_longest_rtt`](Self::takes_longest_rtt).
     /// `next`: the first segment that is missing; `held`: segments behind it.
-    #[inline]
     pub(super) fn tune(
         &mut self,
         now: u64,

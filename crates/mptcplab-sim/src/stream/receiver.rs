@@ -155,8 +155,13 @@ impl ConnectionReceiver {
         }
     }
 
-    /// The application has read what it could: adapt the room to the rate.
+    /// Whether [`tune`](Self::tune) has anything to do.
     #[inline]
+    pub(crate) fn may_tune(&self, now: u64, srtt_us: u32) -> bool {
+        self.room.may_tune(now, srtt_us)
+    }
+
+    /// The application has read what it could: adapt the room to the rate.
     pub(crate) fn tune(&mut self, now: u64, rtts: MeasuredRtts, window: &mut SubflowWindow) {
         let (next, held) = (self.order.next(), self.order.held());
         self.room.tune(now, rtts, window, next, held);

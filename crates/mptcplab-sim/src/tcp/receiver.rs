@@ -139,7 +139,7 @@ impl Receiver {
     /// Whether a compressed ACK has to leave before this segment, which starts a third block (`tcp_sack_new_ofo_skb`).
     #[inline]
     pub(crate) fn overflows(&self, seq: u32) -> bool {
-        self.compression.has_deferred() && self.n_blocks >= 2 && seq > self.order.next() && {
+        self.n_blocks >= 2 && self.compression.has_deferred() && seq > self.order.next() && {
             let extends = |&(start, end): &(u32, u32)| start <= seq + 1 && seq <= end;
             !self.blocks[..2].iter().any(extends)
         }
