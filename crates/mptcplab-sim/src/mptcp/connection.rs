@@ -117,8 +117,10 @@ impl Connection {
     /// Data arrived on a subflow: the receive buffer follows the rate at which the application reads.
     #[inline]
     fn tune(&mut self, now: u64, k: usize) {
-        let rtts = self.subflows[k].sender.measured_rtts();
-        if self.rx.may_tune(now, rtts.srtt_us) {
+        let sender = &self.subflows[k].sender;
+        let rtts = sender.measured_rtts();
+        let is_counted = sender.phase == Phase::Established;
+        if !is_counted || self.rx.may_tune(now, rtts.srtt_us) {
             self.tune_to(now, k, rtts);
         }
     }

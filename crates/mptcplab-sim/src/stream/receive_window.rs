@@ -210,8 +210,8 @@ impl ReceiveRoom {
         self.most
     }
 
-    /// Whether [`tune`](Self::tune) has anything to do when data arrive on a subflow with this smoothed round-trip time, in
-    /// eighths of a microsecond: what counts as a round trip is no shorter, except since Linux 7.1.
+    /// Whether [`tune`](Self::tune) has anything to do when data arrive on an established subflow with this smoothed round-trip
+    /// time, in eighths of a microsecond: what counts as a round trip is no shorter, except since Linux 7.1.
     #[inline]
     pub(super) fn may_tune(&self, now: u64, srtt_us: u32) -> bool {
         now - self.round_ns >= u64::from(srtt_us >> 3) * 1000 || self.since_7_1.is_some()
