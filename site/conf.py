@@ -33,9 +33,11 @@ PROJECT_PAGES = (
     "SECURITY.md",
     "CHANGELOG.md",
 )
-include_patterns = ["docs/**.md", *PROJECT_PAGES]
+# What is assumed in the experiments of each paper, and the format of their files.
+PAPERS_PAGES = ("papers/README.md", "papers/*/README.md")
+include_patterns = ["docs/**.md", *PROJECT_PAGES, *PAPERS_PAGES]
 # Sphinx walks through every folder that is not excluded.
-exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in ("docs", *PROJECT_PAGES)]
+exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in ("docs", "papers", *PROJECT_PAGES)]
 
 # Links to headings are written as forges write them.
 myst_heading_anchors = 4

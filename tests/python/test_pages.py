@@ -40,7 +40,7 @@ DIRECTIVES = ("{toctree}", "{playground}")
 # `make wheel-check` runs these.
 INSTALLS = "pip install mptcplab-"
 BLOCK = re.compile(
-    r"(?:as `(?P<file>[\w.-]+)`:\n\n)?```(?P<language>\S+)(?P<argument>[^\n]*)\n(?P<code>.*?)```\n"
+    r"(?:as `(?P<file>[\w./-]+)`:\n\n)?```(?P<language>\S+)(?P<argument>[^\n]*)\n(?P<code>.*?)```\n"
     r"(?:\n```text\n(?P<printed>.*?)```\n)?",
     re.DOTALL,
 )

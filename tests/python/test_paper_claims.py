@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 import tomllib
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -382,46 +382,31 @@ def test_an_interval_without_an_end_is_valid_json(tmp_path: Path) -> None:
     assert json.dumps(data, allow_nan=False)
 
 
-# The paper that papers/README.md writes
+# The paper of the recipe
 
-OWN = """\
-title = "Two paths"
-duration = "20 s"
-cc = "lia"
-
-[links]
-a = { from = "S", to = "D", rate = "9 Mbit/s", delay = "11 ms", queue = "1 BDP" }
-b = { from = "S", to = "D", rate = "5 Mbit/s", delay = "27 ms", queue = "40 packets" }
-
-[flows.mp]
-paths = [["a"], ["b"]]
-
-[flows.tcp]
-path = ["b"]
-cc = "cubic"
-"""
+RECIPE = ROOT / "docs" / "cookbook" / "paper.md"
 
 
 def own_paper(root: Path, *changes: tuple[str, str]) -> catalog.Library:
-    """The files of the README, with other texts in place of some."""
-    text = (ROOT / "papers" / "README.md").read_text()
-    part = text.partition("\n## A paper of your own\n")[2].partition("\n## ")[0]
-    paper, claims = re.findall(r"```toml\n(.*?)```", part, re.DOTALL)
+    """The files of the recipe, with other texts in place of some."""
+    files = dict(re.findall(r"as `papers/doe2026/([\w.]+)`:\n\n```toml\n(.*?)```", RECIPE.read_text(), re.DOTALL))
+    assert sorted(files) == ["claims.toml", "pair.toml", "paper.toml"]
     for old, new in changes:
-        assert (paper + claims).count(old) >= 1
-        paper, claims = paper.replace(old, new), claims.replace(old, new)
+        changed = {name: content.replace(old, new) for name, content in files.items() if name != "pair.toml"}
+        assert changed.items() - files.items()
+        files |= changed
     folder = root / "papers" / "doe2026"
     folder.mkdir(parents=True)
-    for name, content in {"pair.toml": OWN, "paper.toml": paper, "claims.toml": claims}.items():
+    for name, content in files.items():
         (folder / name).write_text(content)
     return catalog.load(root / "papers")
 
 
-def test_the_paper_in_the_readme_is_planned_as_it_says(tmp_path: Path) -> None:
+def test_the_paper_of_the_recipe_is_planned_as_it_says(tmp_path: Path) -> None:
     library = own_paper(tmp_path)
     judge = ClaimJudge(Planner(library, "sim", quick=False), cast(Executor, None))
     (claim,) = library.papers["doe2026"].claims
-    assert claim.expect == Verdict.OPEN
+    assert claim.expect == Verdict.HOLDS
     cells = {Cell("DOE-A", label, "low", "linux-acked") for label in ("lia", "uncoupled-reno")}
     assert judge.cells(claim) == cells
     for cell in cells:
@@ -432,15 +417,36 @@ def test_the_paper_in_the_readme_is_planned_as_it_says(tmp_path: Path) -> None:
     check_figures(judge.planner, library.experiments["DOE-A"])
 
 
+def test_the_page_about_the_files_lists_exactly_the_keys_that_they_may_have() -> None:
+    text = (ROOT / "papers" / "README.md").read_text().partition("\n## Keys\n")[2].partition("\n## ")[0]
+    listed = [
+        [key for row in re.findall(r"^\| (`.*?`) \|", part, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)]
+        for part in text.split("| key |")[1:]
+    ]
+
+    def keys(one: type, *derived: str) -> list[str]:
+        return sorted({field.name for field in fields(one)} - {*derived})
+
+    assert [sorted(part) for part in listed] == [
+        sorted({*keys(catalog.Paper, "id", "directory", "claims", "changes"), "profile", "dialect"}),
+        sorted(
+            {*keys(catalog.Experiment, "id", "paper", "spans", "parameters", "scheduler")}
+            | {"phases", "bins", "sweep_axis"}
+        ),
+        keys(catalog.FigureSpec),
+        keys(catalog.Claim),
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (("sweep=low", "sweep=lo"), "DOE-1: no such sweep: 'lo'\n\nhint: one of high, low"),
         (("goodput{cc=lia", "gput{cc=lia"), "DOE-1: no such metric in claims and figures: 'gput'"),
         (("cc=lia,", "cc=lia,flow=tpc,"), "DOE-1: no such flow: 'tpc'\n\nhint: one of *, mp, tcp, tcp_active"),
-        (('"open"', '"open"\nwhy = "It is {mean(goodput{flow=ab}):.1f}."'), "DOE-1: why: no such flow: 'ab'"),
+        (('"holds"', '"holds"\nwhy = "It is {mean(goodput{flow=ab}):.1f}."'), "DOE-1: why: no such flow: 'ab'"),
         (
-            ('"open"', '"open"\nwhy = "So."\nwhy_if = "mean(goodput{sf=sf7}) > 1"'),
+            ('"holds"', '"holds"\nwhy = "So."\nwhy_if = "mean(goodput{sf=sf7}) > 1"'),
             "DOE-1: why_if: no such subflow of mp: 'sf7'",
         ),
         (("cc=lia,", "cc=lai,"), "DOE-1: PAPER: experiments.DOE-A: lai, low: no such algorithm or treatment: 'lai'"),

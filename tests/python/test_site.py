@@ -90,6 +90,7 @@ def test_links_between_pages_stay_on_the_site() -> None:
     project = re.search(r"PROJECT_PAGES = \((.*?)\)", (ROOT / "site" / "conf.py").read_text(), re.DOTALL)
     assert project
     pages = {*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in re.findall(r'"(.+?)"', project[1]))}
+    pages |= {*(ROOT / "papers").rglob("README.md")}
     strays = [
         f"{page.relative_to(ROOT)}: {link}"
         for page in sorted(pages)
