@@ -31,6 +31,60 @@ _METRIC_GROUPS = {
     "sockets": "What the socket of a connection shows",
 }
 
+_READING = """\
+## Read the tables
+
+In Python, `mptcplab.load` opens a result, compares its tables with their checksums, and has them as polars data frames:
+
+```python
+import mptcplab
+
+results = mptcplab.load("results/dolia-scenario-1")
+runs = results.runs.select("run", "cc", "rep")
+samples = results.subflow.join(runs, on="run").filter(flow="mp", subflow="sf1")
+samples.select("cc", "rep", "t_ns", "cwnd_pkts", "srtt_us").write_csv("samples.csv")
+```
+
+A row names its run by the run's number, and the table `run` says which algorithm (`cc`) and repetition (`rep`) \
+that is. [Studies in Python](../python.md#traces) has more examples. Programs that read Parquet with LZ4 compression \
+need nothing of mptcplab: pandas, for example (with pyarrow), and R (with its package arrow):
+
+```python
+import pandas as pd
+
+samples = pd.read_parquet("results/dolia-scenario-1/subflow.parquet")
+runs = pd.read_parquet("results/dolia-scenario-1/run.parquet", columns=["run", "cc", "rep"])
+samples = samples.merge(runs, on="run")
+```
+
+Metrics, means and intervals are in `metrics.csv` and `summary.csv` beside the trace."""
+
+# What an event means, and what its value is: the comments of `EventKind` (crates/mptcplab-trace/src/schema.rs).
+EVENTS = {
+    "flow_started": ("a flow opened", "0"),
+    "first_byte": ("the first application byte was delivered", "0"),
+    "flow_completed": ("a transfer of fixed size was delivered completely", "application bytes"),
+    "flow_stopped": ("the application stopped", "0"),
+    "subflow_added": ("a subflow finished its handshake and may carry data", "time of the handshake in ns"),
+    "subflow_removed": ("a subflow was removed", "0"),
+    "subflow_failed": ("a subflow counts as failed after timeouts in a row", "number of these timeouts"),
+    "subflow_recovered": ("a failed subflow made progress again", "0"),
+    "loss_event": ("fast recovery began", "ssthresh in packets"),
+    "recovery_ended": ("fast recovery or loss recovery ended", "cwnd in packets"),
+    "rto_fired": ("a retransmission timeout fired", "exponent of the backoff"),
+    "ecn_event": ("the window was reduced because of an ECN echo", "ssthresh in packets"),
+    "undo": ("a reduction was undone", "cwnd in packets"),
+    "link_changed": ("a link changed by its schedule", "index of the change"),
+    "tlp_sent": ("a tail loss probe was sent", "0"),
+    "slow_start_exit": ("slow start ended without a loss (HyStart)", "ssthresh in packets"),
+    "priority_changed": ("a subflow became a backup or a regular one (MP_PRIO)", "1: backup, 0: regular"),
+    "socket_cwnd": (
+        "the socket of the MPTCP connection shows another window, as iperf3 reads it; kernel engines only",
+        "bytes",
+    ),
+    "socket_retx": ("the same for the retransmissions that the socket shows", "their number so far"),
+}
+
 
 def pages(commands: Any) -> dict[str, str]:
     """Name and text of every reference page; `commands` is the command line (a Click group)."""
@@ -292,9 +346,12 @@ def _trace_page() -> str:
     tables = json.loads(_core.trace_schema_json())["tables"]
     parts = [
         "# Trace",
-        "A results directory holds one Parquet file per table. Counters are cumulative since the start of the run. "
-        "Rows of one flow, subflow or link are in time order; rows of different ones are in no order to rely on. "
-        "Each column carries its unit and meaning as metadata (`unit`, `doc`).",
+        "The trace is the raw data of a result, from which metrics and reports are computed. A results directory holds "
+        "one Parquet file per table. With several engines, each engine has a directory of its own in it, such as "
+        "`sim`. Counters are cumulative since the start of the run. Rows of one flow, subflow or link are in time "
+        "order; rows of different ones are in no order to rely on. Each column carries its unit and meaning as "
+        "metadata (`unit`, `doc`).",
+        _READING,
     ]
     for declared in tables:
         columns = [
@@ -304,6 +361,9 @@ def _trace_page() -> str:
         absent = ", which does not exist if no run has rows" if declared["name"] in OPTIONAL_TABLES else ""
         parts.append(f"## {declared['name']}\n\nFile `{declared['file']}`{absent}.")
         parts.append(table(["column", "type", "unit", "meaning"], columns))
+        if declared["name"] == "event":
+            kinds = [[f"`{kind}`", happened, value] for kind, (happened, value) in EVENTS.items()]
+            parts.append(table(["kind", "what happened", "value"], kinds))
     return "\n\n".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import typer.main
 
 import mptcplab
-from mptcplab import api, cli, reference
+from mptcplab import _core, api, cli, reference
 from mptcplab.metrics import REGISTRY
 from mptcplab.results import Results
 
@@ -37,6 +38,40 @@ def test_results_have_the_attributes_that_the_page_about_python_names() -> None:
     names = set(re.findall(r"`(?:results)?\.([a-z_]+)(?=[`(.])", page))
     assert {"runs", "subflow", "transfer", "plot"} < names
     assert [name for name in sorted(names) if not hasattr(Results, name)] == []
+
+
+@pytest.fixture
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result that the page about the trace reads."""
+    monkeypatch.chdir(tmp_path)
+    mptcplab.run(
+        "dolia-scenario-1",
+        cc="lia",
+        reps=1,
+        duration="1 s",
+        settings={"warmup": "0 s"},
+        out="results/dolia-scenario-1",
+        progress=False,
+    )
+
+
+@pytest.mark.usefixtures("result")
+@pytest.mark.parametrize("reader", ["mptcplab", "pandas"])
+def test_the_tables_are_read_as_the_page_about_the_trace_says(reader: str) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", reference.pages(COMMANDS)["trace.md"], re.DOTALL)
+    (block,) = [block for block in blocks if block.startswith(f"import {reader}")]
+    if reader == "pandas":
+        pytest.importorskip("pyarrow", reason="SKIPPED, NOT TESTED: pandas (pip install 'mptcplab[pandas]')")
+    namespace: dict[str, Any] = {}
+    exec(compile(block, "trace.md", "exec"), namespace)
+    assert len(namespace["samples"]) >= 101
+    assert set(namespace["samples"]["cc"]) == {"lia"}
+
+
+def test_the_page_about_the_trace_says_what_every_kind_of_event_is() -> None:
+    tables = {one["name"]: one["columns"] for one in json.loads(_core.trace_schema_json())["tables"]}
+    (kinds,) = [column["doc"] for column in tables["event"] if column["name"] == "kind"]
+    assert kinds.split(", ") == [*reference.EVENTS]
 
 
 @pytest.mark.parametrize("name", REGISTRY)
