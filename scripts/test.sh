@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that must pass before a change is accepted: `make test`, and CI. All checks run, so that one
-# call shows all that fails.
+# Everything that must pass before a change is accepted: `make test`. All checks run, so that one call shows all that
+# fails.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -18,7 +18,7 @@ ELSEWHERE = re.compile(r"\balgorithms\.md \d|\bscenarios\.md\b|\bspec/|\bdocs/pa
 PAGES = {path.name for path in (ROOT / "docs").rglob("*.md")}
 # Files that are made when something runs, and examples of names.
 MADE = re.compile(
-    r"^(docs/agreement/unfinished|papers/zuhairi2022/walk|python/mptcplab/_(core|bin)|scenarios/NAME|algorithms/mine)"
+    r"^(docs/agreement/unfinished|papers/(zuhairi2022/walk|doe2026)|python/mptcplab/_(core|bin)|scenarios/NAME|algorithms/mine)"
 )
 
 
