@@ -376,7 +376,7 @@ def _format_page() -> str:
 def _cli_page(group: Any) -> str:
     parts = [
         "# Command line",
-        "`mptcplab COMMAND --help` shows the same. Data goes to stdout, everything else to stderr; `--json` prints "
+        "`mptcplab COMMAND --help` shows the same. Data go to stdout, everything else to stderr; `--json` prints "
         "JSON. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted, 129 or 143 ended by SIGHUP or "
         "SIGTERM.",
     ]
@@ -410,7 +410,7 @@ def man_page(group: Any) -> str:
         ".SH DESCRIPTION",
         _roff(
             "Compares congestion control algorithms for Multipath TCP: in a simulator, on the kernel, in emulated "
-            "machines, and with differential equations. Data goes to stdout, everything else to stderr."
+            "machines, and with differential equations. Data go to stdout, everything else to stderr."
         ),
         ".SH COMMANDS",
     ]
@@ -429,7 +429,7 @@ def man_page(group: Any) -> str:
         lines += [".PP", "Examples:", ".PP", ".nf", *(f"    {_roff(line)}" for line in _examples(command)), ".fi"]
     lines += [
         ".SH EXIT STATUS",
-        "0: done; 1: a check failed; 2: error; 130: interrupted.",
+        "0: done; 1: a check failed; 2: error; 130: interrupted; 129 or 143: ended by SIGHUP or SIGTERM.",
         ".SH ENVIRONMENT",
         ".TP",
         ".B NO_COLOR",

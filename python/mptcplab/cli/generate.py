@@ -45,7 +45,7 @@ def docs(
 ) -> None:
     """Generate the reference pages from the sources.
 
-    The README's numbers of the papers' claims are written as well.
+    Also writes the README's numbers of the papers' claims.
     """
     from mptcplab import reference
     from mptcplab.studies.papers import catalog, summary

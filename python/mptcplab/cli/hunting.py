@@ -55,11 +55,12 @@ def hunt(
 ) -> None:
     """Search for the network in which an algorithm does worst.
 
-    The search chooses rates, delays, queues, losses, the TCP connections on two paths with a common first link, and
-    when they start; for slow-reaction a change of the network, and for blocking a receive buffer. The worst
-    network is made smaller while the violation stays, and simulated again with ten other seeds; if these do not confirm
-    it, the next worst is tried. Writes its scenario file and a page. The same seed and number of evaluations find the
-    same. Ctrl-C leaves the worst network so far. Exit code 0 whatever is found.
+    The search chooses the rates, delays, queues and losses of two paths with a common first link, the TCP connections
+    on them and when these start; for slow-reaction also a change of the network, and for blocking a receive buffer. The
+    worst network is made smaller as long as the violation stays, and simulated again with ten other seeds; if these do
+    not confirm it, the next worst is tried. Writes the network's scenario file and a page. The same seed and number of
+    evaluations find the same network. Ctrl-C leaves the worst network so far. Exit code 0 whatever is found. Needs the
+    package cma (pip install 'mptcplab[hunt]').
     """
     from mptcplab import api
     from mptcplab.studies.hunt import page

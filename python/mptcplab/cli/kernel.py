@@ -83,9 +83,9 @@ def doctor(
 ) -> None:
     """Check what this machine can do and what is missing.
 
-    It says how to fix what is missing: for the kernel engine, and for the engine vm, which needs no privileges. For a
-    live connection it also lists the subflows, what each really runs, and why an expected one is missing. Exit code 1
-    if something is missing that the kernel engine needs.
+    Checks what the kernel engine and the engine vm need, and says how to fix what is missing. The engine vm needs no
+    privileges. For a live connection, it also lists the subflows, what each really runs, and why an expected one is
+    missing. Exit code 1 if something is missing that the kernel engine needs.
     """
     from mptcplab import api
     from mptcplab.engines import kernel
@@ -138,7 +138,7 @@ def load(
 ) -> None:
     """Load algorithms into the kernel as lab_<name>; needs root.
 
-    Without --pin the command stays, and Ctrl-C unloads them again.
+    Without --pin, the command keeps running, and the algorithms are unloaded when it ends.
     """
     _exec("load", names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
 
@@ -147,7 +147,7 @@ def load(
 def list_loaded(as_json: options.Json = False) -> None:
     """List the loaded algorithms and what uses them; needs root.
 
-    Also shows what congestion avoidance counts, and parameters that do not have their defaults.
+    Also shows what congestion avoidance counts, and the parameters that differ from their defaults.
     """
     _exec("list", None, as_json=as_json)
 

@@ -71,8 +71,9 @@ Sweep = Annotated[
         "--sweep",
         metavar="KEY=VALUES",
         help="Run every value of a key: a range such as --sweep 'links.B1.loss=0.01 %..5 % log 7' (7 values whose "
-        "ratios are equal; without log their distances), or a list such as --sweep 'links.B1.delay=5 ms, 20 ms'. "
-        "The values of a range are rounded to three digits. Repeatable: all combinations run.",
+        "ratios are equal; without log, their differences are), or a list such as "
+        "--sweep 'links.B1.delay=5 ms, 20 ms'. The values of a range are rounded to three digits. Repeatable: all "
+        "combinations are run.",
     ),
 ]
 Reps = Annotated[
@@ -96,7 +97,7 @@ Duration = Annotated[
     typer.Option(
         "--duration",
         metavar="TIME",
-        help='Length of a run, such as "30 s": simulated time, on the kernel engine real time.',
+        help='Length of a run, such as "30 s": simulated time or, on the kernel engine, real time.',
     ),
 ]
 Jobs = Annotated[
@@ -107,8 +108,8 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="dask[:ADDRESS]",
-        help="Run on a cluster of Dask, by the address of its scheduler, such as dask:tcp://10.0.0.1:8786; dask alone "
-        "starts workers on this machine, as many as --jobs. The engines kernel and vm do not run there.",
+        help="Run on a Dask cluster, given by the address of its scheduler, such as dask:tcp://10.0.0.1:8786; dask "
+        "alone starts as many workers on this machine as --jobs says. The engines kernel and vm do not run there.",
     ),
 ]
 Store = Annotated[
@@ -117,7 +118,7 @@ Store = Annotated[
         "--store",
         metavar="URL",
         help="With --on, where workers leave finished runs: a path or a URL that they and this machine reach, such as "
-        "s3://bucket/mptcplab. What is there is not run again.",
+        "s3://bucket/mptcplab. Runs that are found there are not made again.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an earlier result in --out.")]

@@ -35,8 +35,8 @@ def merge(
 
     A report is written as well, unless --no-report says otherwise.
 
-    The joined directories stay as they are. Runs are in their order, and a run that several have is taken once. What
-    has one name in the tables must be one scenario, so that different settings under one name are an error.
+    The joined directories are not changed. Runs keep the order of the directories, and a run that several of them have
+    is taken once. It is an error if runs that have the same name in the tables have different settings.
     """
     from mptcplab import api
 
@@ -65,8 +65,8 @@ def compare(
     """Compare two results, or two algorithms of one.
 
     A difference is that of B from A, in percent or in the unit of a metric that is a fraction, with its 95 % interval.
-    If both have the same seeds and repetitions, these are compared in pairs, otherwise by their means (Welch). Other
-    scenarios, builds and engines are mentioned.
+    If both have the same seeds and repetitions, these are compared in pairs, otherwise by their means (Welch). The
+    command also says where scenarios, builds or engines differ.
     """
     from mptcplab import api
     from mptcplab.errors import MptcplabError, with_hint
@@ -92,8 +92,8 @@ def ls(
 ) -> None:
     """List the results below a directory.
 
-    Finished runs of results that are not complete are in directories that end with .partial: the same `mptcplab run`
-    goes on with them. What is not wanted any more is removed with `rm -r`; nothing else depends on it.
+    The finished runs of a result that is not complete are in a directory whose name ends with .partial. The command
+    that began the result continues from them. To remove a result, use `rm -r`: nothing else depends on it.
     """
     from mptcplab import api, listing
 

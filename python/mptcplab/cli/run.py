@@ -67,11 +67,13 @@ def run(
 ) -> None:
     """Run a scenario, print the summary and write a report.
 
+    The directory of the result has the trace, one Parquet file per table, and with the report the metrics as CSV.
     Finished runs are kept in DIR.partial until the result is complete: after Ctrl-C, an error or a crash, the same
-    command goes on with them. A result whose runs are all part of the command is extended by the others, so that
-    --reps 20 after --reps 5 makes 15. Its report is then written again, or removed with --no-report.
+    command continues from them. If the directory already has some of the runs that the command asks for, and no
+    others, the command makes only the missing ones: --reps 20 after --reps 5 makes 15. It then writes the report
+    again, or removes it with --no-report.
 
-    The exit code is 0 if every run counts, 1 if a run is invalid and the summary leaves it out, 2 after an error, 130
+    The exit code is 0 if all runs are valid, 1 if a run is invalid and the summary leaves it out, 2 after an error, 130
     after Ctrl-C, 143 after SIGTERM, and 129 after SIGHUP. A run that ended early is an error, but its trace up to then
     is kept and marked.
     """
@@ -112,8 +114,8 @@ def report(
 ) -> None:
     """Write the report of an earlier run again.
 
-    Prints the summary as well. The trace is only read. After `agree`, the engines are judged again. Exit code 1 if a
-    run is invalid or ended early.
+    Prints the summary as well. The trace is only read. If `agree` made the result, the engines are judged again. Exit
+    code 1 if a run is invalid or ended early.
     """
     from mptcplab import api
     from mptcplab.studies.agreement import text
@@ -138,8 +140,8 @@ def check(
 ) -> None:
     """Validate a scenario and print how it was understood.
 
-    What `run` would refuse is an error here. Kernels refuse what they cannot do when they start, so that the engines
-    kernel and vm cannot be checked.
+    Whatever `run` would refuse is an error here. The engines kernel and vm cannot be checked, because a kernel refuses
+    what it cannot do only when the run starts.
     """
     from mptcplab import api
 

@@ -31,7 +31,9 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="PAPER", help="A paper such as kim2021, or all: of papers/ below this directory, or of mptcplab."
+            metavar="PAPER",
+            help="A paper such as kim2021, or all: of those in papers/ below this directory if there is such a folder, "
+            "or else of those that come with mptcplab.",
         ),
     ],
     engine: Annotated[
@@ -54,7 +56,8 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="A first answer: provisional verdicts from three repetitions of at most 60 s. No effect on the fluid.",
+            help="A first answer: provisional verdicts from three repetitions of at most 60 s. No effect on the fluid "
+            "model.",
         ),
     ] = False,
     sensitivity: Annotated[
@@ -94,10 +97,10 @@ def reproduce(
 ) -> None:
     """Run a paper's experiments, judge its claims, write a report.
 
-    Results that are in --out already are not computed again. In a full reproduction in the simulator, the exit code is
-    1 if a verdict is another one than expected, or if numbers do not bear out a reason. With --quick, whose runs are
-    few and short, verdicts are provisional, and the exit code is 1 if one is the opposite of the expected one. On other
-    engines that is a warning only.
+    Results that are already in --out are not computed again. In a full reproduction in the simulator, the exit code is
+    1 if a verdict differs from the expected one, or if the numbers do not support a reason. With --quick, whose runs
+    are few and short, verdicts are provisional, and the exit code is 1 if one is the opposite of the expected one. On
+    other engines, this is only a warning.
     """
     _leave_cores_to_runs()
     from mptcplab import api
@@ -201,8 +204,8 @@ def fidelity(
 ) -> None:
     """Compare the simulator with theory and write the page.
 
-    With --out-of-tree it is compared with the out-of-tree kernel instead. Simulates `scenarios/fidelity`, or
-    scenarios of the papers; exit code 1 if a statement fails.
+    With --out-of-tree, the simulator is compared with the out-of-tree kernel instead. Simulates the scenarios in
+    `scenarios/fidelity`, or scenarios of the papers. Exit code 1 if a statement fails.
     """
     _leave_cores_to_runs()
     from mptcplab import api
@@ -243,9 +246,9 @@ def goals(
     """Check an algorithm against the three design goals of RFC 6356.
 
     Runs two subflows beside Reno and CUBIC over shared and separate bottlenecks, with different ratios of RTTs,
-    losses and buffers, and one TCP in their place. Writes a heat map for each goal, and the network where it is missed
-    most as a scenario file. Until then, what is measured is in DIR.partial, and after an interrupt the same command
-    goes on with it. Exit code 0 whatever the verdicts are.
+    losses and buffers, and one TCP connection in their place. Writes a heat map for each goal, and the network in which
+    the goal is missed most as a scenario file. Until then, measurements are kept in DIR.partial, and after an
+    interruption the same command continues from them. Exit code 0 whatever the verdicts are.
     """
     _leave_cores_to_runs()
     from mptcplab import api
@@ -344,9 +347,9 @@ def agree(
 ) -> None:
     """Run a scenario on several engines and compare the results.
 
-    The reference is the simulator, or without it the first of kernel, vm and fluid. Possible causes of differences are
-    named. A flow's goodput may differ by 15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index
-    by 0.03. Exit code 1 if something is outside these bounds, or if a run does not count.
+    The reference is the simulator or, without it, the first of kernel, vm and fluid. Possible causes of differences are
+    named. A flow's goodput may differ by 15 %, the median over all flows by 5 % (no bound for the fluid model), and
+    Jain's index by 0.03. Exit code 1 if something is outside these bounds, or if a run is invalid or ended early.
     """
     from mptcplab import api, output
 
@@ -433,9 +436,9 @@ def kernels(
 ) -> None:
     """Run a scenario on several kernels and compare the results.
 
-    Each is in an emulated machine, in virtual time. Every kernel has the same scenario and the same seeds. Differences
-    from the first one are judged as those of engines are: see `agree`. Exit code 1 if something is outside the bounds,
-    or if a run does not count.
+    Each kernel runs in an emulated machine, in virtual time, with the same scenario and the same seeds. Differences
+    from the first kernel are judged as `agree` judges those of engines. Exit code 1 if something is outside the bounds,
+    or if a run is invalid or ended early.
     """
     from mptcplab import api, output
 
