@@ -316,18 +316,22 @@ def _metrics_page() -> str:
 
     parts = [
         "# Metrics",
-        "Computed from the trace and nothing else, over the window from the end of the warm-up to the end of the run. "
+        "Metrics are computed from the trace alone, over the window from the end of the warm-up to the end of the run. "
         "A flow's window is the part of it in which the flow is there: from its start until it stops or its file is "
-        "complete. A flow that is over before the warm-up ends has no values. Counters are differences of two rows; a "
-        "value that the trace cannot give is null. Percentiles lie between the two nearest values, in proportion. Over "
-        "repetitions: mean ± t(0.975, n-1) s / √n; with one repetition there is no interval.",
+        "complete. A flow that is over before the warm-up ends has no values. Changes of counters are differences of "
+        "two rows. A value that the trace cannot give is null. Percentiles are interpolated between the two nearest "
+        "values.",
+        "Each entry says whether a metric has one value for a whole run, or one per flow, subflow or link. Tables show "
+        "the mean over n repetitions ± half of its 95 % confidence interval, t(0.975, n-1) s / √n, where s is the "
+        "standard deviation of the repetitions; with one repetition there is no interval. Metrics that need samples "
+        'are left out where the scenario has `sample = "off"`.',
     ]
     groups: dict[str, list[Metric]] = {title: [] for title in _METRIC_GROUPS.values()}
     for metric in REGISTRY.values():
         groups[_METRIC_GROUPS[metric.compute.__module__.rpartition(".")[2]]].append(metric)
     index = [[title, ", ".join(f"[`{m.name}`](#{m.name})" for m in found)] for title, found in groups.items()]
     parts.append(table(["about", "metrics"], index))
-    parts.append("The columns of the table that `run` prints, which has those with values:")
+    parts.append("The table that `run` prints has those of these columns for which there are values:")
     columns = {m: title.replace("\n", " ") for m, title in HEADS.items() if m in REGISTRY}
     rows = [[title, f"[`{name}`](#{name})"] for name, title in columns.items()]
     parts.append(
@@ -335,8 +339,10 @@ def _metrics_page() -> str:
     )
     for metric in itertools.chain.from_iterable(groups.values()):
         unit = f" ({metric.unit})" if metric.unit else ""
-        facts = "of: " + ", ".join(metric.levels) + ("; needs samples" if metric.needs_samples else "")
-        parts.append(f"## {metric.name}\n\n{metric.title}{unit}; {facts}.\n\n{metric.doc}")
+        facts = " and ".join(f"per {level}" for level in metric.levels) + (
+            "; needs samples" if metric.needs_samples else ""
+        )
+        parts.append(f"## {metric.name}\n\n{metric.title}{unit}, {facts}.\n\n{metric.doc}")
     return "\n\n".join(parts)
 
 
