@@ -354,9 +354,10 @@ def _trace_page() -> str:
         "# Trace",
         "The trace is the raw data of a result, from which metrics and reports are computed. A results directory holds "
         "one Parquet file per table. With several engines, each engine has a directory of its own in it, such as "
-        "`sim`. Counters are cumulative since the start of the run. Rows of one flow, subflow or link are in time "
-        "order; rows of different ones are in no order to rely on. Each column carries its unit and meaning as "
-        "metadata (`unit`, `doc`).",
+        "`sim`. The tables `flow`, `subflow` and `link` have samples, one every 10 ms unless the scenario's `sample` "
+        "says otherwise; with `per_ack = true`, `subflow` also has a row for every ACK. Counters are cumulative since "
+        "the start of the run. Rows of one flow, subflow or link are in time order; rows of different ones are in no "
+        "order to rely on. Each column carries its unit and meaning as metadata (`unit`, `doc`).",
         _READING,
     ]
     for declared in tables:
