@@ -326,7 +326,7 @@ def kernels(
 
 
 def load(directory: PathArg) -> Results:
-    """Open the results that an earlier run left in a directory."""
+    """Open the results that an earlier call or command wrote to a directory, as `run` returns them."""
     return Results.open(directory)
 
 
@@ -503,10 +503,10 @@ def hunt(
     """Search for the networks in which an algorithm violates properties most; write them to `out`.
 
     `cc` is a name, or the path of a C file (not on a cluster). `properties` is "takes-more,harms" or a list; all
-    without it. Each is searched with so many `evaluations`, the worst network is made smaller and simulated with other
-    seeds and, with `confirm`, on other engines, such as "vm". All follows from `seed` and `evaluations`. A directory
-    collects the findings of several hunts. `jobs`, `client`, `store` and `progress` are as in `run`. An interrupt
-    leaves the worst network so far in `out`.
+    without it. For each, the search tries `evaluations` networks; the worst one is made smaller and simulated with
+    other seeds and, with `confirm`, on other engines, such as "vm". The same `seed` and `evaluations` find the same. A
+    directory collects the findings of several hunts. `jobs`, `client`, `store` and `progress` are as in `run`. An
+    interrupt leaves the worst network so far in `out`.
     """
     from mptcplab.studies import hunt as hunting
     from mptcplab.studies.hunt import page

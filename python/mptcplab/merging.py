@@ -55,8 +55,8 @@ class _Run:
 def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:
     """Join the results of several directories in `out`, and return them; the directories stay as they are.
 
-    Runs are in the order of the directories; a run that several directories have is taken once. What has one name in
-    the tables must be one scenario: different settings under the same name are an error. Warns of different builds.
+    Runs are in the order of the directories; a run that several directories have is taken once. It is an error if runs
+    that have the same name in the tables have different settings. Warns of different builds.
     If the same call has joined the same runs before, its result stays; `force` replaces an earlier result in `out`.
 
     >>> import mptcplab, tempfile

@@ -100,9 +100,9 @@ def run(
     or "dask:ADDRESS" of a scheduler. `store` is a path or a URL (s3://..., sftp://...) that all workers reach: finished
     runs go there first, and what is there is not made again (docs/cluster.md).
 
-    Finished runs are kept in `out`.partial until the result is complete: after an interrupt, an error or a crash the
-    same call goes on with them. An earlier result in `out` whose runs are all part of this sweep is extended: after
-    `reps=5`, `reps=20` makes 15 runs. With `force` it is replaced, and all its runs are made again.
+    Finished runs are kept in `out`.partial until the result is complete: after an interrupt, an error or a crash, the
+    same call continues from them. If `out` already has some of these runs, and no others, only the missing ones are
+    made: `reps=20` after `reps=5` makes 15 runs. With `force` the result is replaced, and all runs are made again.
 
     `progress` is called with (finished runs, all runs, seconds done, all seconds) about five times a second. Without
     it a terminal or a notebook shows a bar; False shows none.
