@@ -381,6 +381,8 @@ def _format_page() -> str:
 
 
 def _cli_page(group: Any) -> str:
+    from mptcplab.studies.hunt.properties import PROPERTIES
+
     parts = [
         "# Command line",
         "`mptcplab COMMAND --help` shows the same. Data go to stdout, everything else to stderr; `--json` prints "
@@ -396,6 +398,10 @@ def _cli_page(group: Any) -> str:
         options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
         rows += [[_option(p), p.help or "", _option_default(p)] for p in options]
         parts.append(table(["argument or option", "meaning", "default"], rows))
+        if name == "hunt":
+            found = [[f"`{one.name}`", one.statement, f"{100 * one.bound:.0f} %"] for one in PROPERTIES.values()]
+            parts.append("These are the properties, and how much of a violation counts as one:")
+            parts.append(table(["property", "what it asks for", "violated above"], found))
     return "\n\n".join(parts)
 
 

@@ -14,6 +14,7 @@ import mptcplab
 from mptcplab import _core, api, cli, reference
 from mptcplab.metrics import REGISTRY
 from mptcplab.results import Results
+from mptcplab.studies.hunt.properties import PROPERTIES
 
 COMMANDS = typer.main.get_command(cli.app)
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -136,6 +137,13 @@ def test_who_names_the_packages_of_the_kernel_engine_names_those_that_setup_want
     named = [set(re.findall(r"[\w-]+", part)) for part in (root / file).read_text().split("\n\n")]
     # Whoever reads this has make.
     assert any(wanted - {"make"} <= words for words in named)
+
+
+def test_every_property_of_hunts_is_explained_beside_the_command() -> None:
+    section = reference.pages(COMMANDS)["cli.md"].partition("\n## hunt\n")[2].partition("\n## ")[0]
+    (option,) = [line for line in section.splitlines() if "`--property NAMES`" in line]
+    named = option.partition("searched for: ")[2].partition(".")[0].split(", ")
+    assert re.findall(r"^\| `(\w[\w-]*)` \|", section, re.MULTILINE) == named == [*PROPERTIES]
 
 
 def test_every_command_and_option_is_on_its_page() -> None:
