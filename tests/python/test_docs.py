@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,14 @@ def test_who_names_the_packages_of_the_kernel_engine_names_those_that_setup_want
     named = [set(re.findall(r"[\w-]+", part)) for part in (root / file).read_text().split("\n\n")]
     # Whoever reads this has make.
     assert any(wanted - {"make"} <= words for words in named)
+
+
+def test_first_steps_lists_the_extras_of_the_package() -> None:
+    page = (REFERENCE.parent / "first-steps.md").read_text(encoding="utf-8")
+    project = tomllib.loads((REFERENCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    # For those who develop mptcplab.
+    extras = {*project["optional-dependencies"]} - {"dev", "site"}
+    assert {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)} == extras
 
 
 def test_every_property_of_hunts_is_explained_beside_the_command() -> None:
