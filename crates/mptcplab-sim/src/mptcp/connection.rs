@@ -1,6 +1,7 @@
 //! A TCP or MPTCP connection with its subflows. It passes every event on to its sending half, its receiving half or a subflow.
 
-use super::sender::{Cause, ConnectionConfig, ConnectionSender};
+use super::reinject::Cause;
+use super::sender::{ConnectionConfig, ConnectionSender};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Kind, Packet, WINDOW_UNLIMITED};

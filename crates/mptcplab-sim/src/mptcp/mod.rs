@@ -4,6 +4,7 @@ pub(crate) mod connection;
 mod data_rtx;
 mod idle_subflows;
 mod path;
+mod reinject;
 pub(crate) mod sender;
 
 /// The scheduler of connections that name none.
