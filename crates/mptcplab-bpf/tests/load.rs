@@ -2,6 +2,14 @@
 
 use mptcplab_bpf::loader::is_registered;
 use mptcplab_bpf::{LoadError, Options, load, runtime, system};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One test at a time. A process that a test starts holds all descriptors of this one until it has become clang, and a list of
+/// what is loaded holds all that it finds; what another test drops would then stay registered for a moment.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether eBPF can be loaded here; prints the reason if it cannot.
 fn possible() -> bool {
@@ -23,6 +31,7 @@ fn every_algorithm_loads_and_goes() {
     if !possible() {
         return;
     }
+    let _turn = alone();
     for (index, algorithm) in mptcplab_cc::algorithms().iter().enumerate() {
         for record in [false, true] {
             let name = unique(&format!("{index}{}", if record { "r" } else { "" }));
@@ -53,6 +62,7 @@ fn a_name_is_taken_once() {
     if !possible() {
         return;
     }
+    let _turn = alone();
     let (lia, olia) = (
         mptcplab_cc::find("lia").unwrap(),
         mptcplab_cc::find("olia").unwrap(),
@@ -94,6 +104,7 @@ fn what_is_loaded_is_listed_with_its_holder() {
         return;
     }
     use mptcplab_bpf::registered::{Holder, registered};
+    let _turn = alone();
     let name = unique("listed");
     let listed = || {
         registered()
@@ -128,6 +139,7 @@ fn what_is_loaded_is_listed_with_its_holder() {
 
 #[test]
 fn the_same_text_gives_the_same_object() {
+    let _turn = alone();
     let place = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../algorithms/template-coupled.c"
