@@ -254,7 +254,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         least = 1 if relative else metric.digits + 1
         digits = _digits(difference, least) if certain else least
         shown = f"{sign}{mean_and_interval(difference, half, digits)}{in_unit}{certain}"
-    means = [number(row[name], metric.digits) + unit for name in ("mean_a", "mean_b")]
+    means = [number(row[name], metric.digits, metric.unit) + unit for name in ("mean_a", "mean_b")]
     entity = row["subflow"] or row["link"] or ""
     return (
         row["config"],

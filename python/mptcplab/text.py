@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
 NOT_APPLICABLE = "\N{EN DASH}"
+# The unit of rates in tables and figures.
+MBPS = "Mbit/s"
+# Digits behind the point of the smallest rates: a hundredth of a bit per second.
+_MOST_DECIMALS = 8
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,22 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
-def number(value: float, digits: int) -> str:
-    """A number with thousands separated."""
-    return f"{value:,.{digits}f}"
+def number(value: float, digits: int, unit: str = "") -> str:
+    """A number with thousands separated, and so many digits behind the point: see `decimals`."""
+    return f"{value:,.{decimals(value, digits, unit)}f}"
+
+
+def decimals(value: float, least: int, unit: str = "") -> int:
+    """Digits behind the point of a value in `unit`: `least`, but so many that a rate has two significant ones.
+
+    Rates in one table differ by orders of magnitude, and a flow of some kbit/s is not one that gets nothing.
+
+    >>> [decimals(value, 2, "Mbit/s") for value in (14.15, 0.1, 0.064, -0.0012, 0.0)], decimals(0.0012, 2, "%")
+    ([2, 2, 3, 4, 2], 2)
+    """
+    if unit != MBPS or not value or not math.isfinite(value):
+        return least
+    return max(least, min(1 - math.floor(math.log10(abs(value))), _MOST_DECIMALS))
 
 
 def decimal(value: float) -> str:
@@ -113,14 +131,17 @@ def percent(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def mean_and_interval(mean: float | None, half: float | None, digits: int) -> str:
-    r"""`mean ± half`, or the mean alone where there is no interval.
+def mean_and_interval(mean: float | None, half: float | None, digits: int, unit: str = "") -> str:
+    r"""`mean ± half`, or the mean alone where there is no interval; digits behind the point are those of `decimals`.
 
     >>> mean_and_interval(9.4321, 0.117, 2), mean_and_interval(9.4321, None, 2), mean_and_interval(None, None, 2)
     ('9.43 ± 0.12', '9.43', '–')
+    >>> mean_and_interval(0.00123, 0.0004, 2, "Mbit/s")
+    '0.0012 ± 0.0004'
     """
     if mean is None:
         return NOT_APPLICABLE
+    digits = decimals(mean, digits, unit)
     shown = f"{mean:,.{digits}f}"
     return shown if half is None else f"{shown} ± {half:,.{digits}f}"
 

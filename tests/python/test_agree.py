@@ -1122,6 +1122,13 @@ def test_machines_that_repeat_one_trajectory_run_with_random_delays(
     assert first == []
 
 
+def test_small_goodputs_are_not_zero_on_the_page(scenario: Path) -> None:
+    row = matrix.Row("lia", "goodput", "mp", 0.00351, 0.00362, 2.9, None, 1, 1, Verdict.HOLDS)
+    entry = matrix.Entry(scenario.as_posix(), Verdict.HOLDS, (row,), title="A", builds={"sim": "abc", "fluid": "def"})
+    text = page.page(matrix.Matrix(("sim", "fluid"), "mptcplab agree --all", (entry,)), with_figure=False)
+    assert "| 0.0035 Mbit/s | 0.0036 Mbit/s |" in text
+
+
 def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: Path, tmp_path: Path) -> None:
     """Of three, the second is run; the first is what the page had, and the third was never run."""
     paths = [tmp_path / f"{name}.toml" for name in ("a", "b", "c")]

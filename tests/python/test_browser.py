@@ -391,6 +391,24 @@ def test_bars_have_their_labels_in_the_middle_at_any_width(browser: Browser, two
             assert part < 1, (width, text)
 
 
+def test_what_the_pointer_shows_of_a_small_goodput_is_not_zero(browser: Browser, tmp_path: Path) -> None:
+    """As in the table: a flow of 1.2 kbit/s was shown as 0.00 Mbit/s."""
+    links = [s.link("A", "S", "D", 9)]
+    scenario = s.resolved(links, [s.tcp("mp", s.subflow("sf1", "A"), cc="lia")], duration_s=4)
+    runs = [s.run_row(rep, scenario, cc="lia", rep=rep, sample_ms=4000) for rep in range(2)]
+    rows: dict[str, list[dict[str, Any]]] = {"flow": [], "subflow": []}
+    for rep, rate in enumerate((130, 170)):
+        for t in (0, 4):
+            rows["flow"].append({"run": rep, "t": t, "flow": "mp", "delivered_bytes": rate * t})
+            sizes = {"rx_wire_bytes": rate * t, "rx_payload_bytes": rate * t, "cwnd_pkts": 9, "rtt_us": 20_000}
+            rows["subflow"].append({"run": rep, "t": t, "flow": "mp", "subflow": "sf1", **sizes})
+    s.write(tmp_path, runs, **rows)
+    page = browser.open(Results.open(tmp_path).report(figures=False))
+    texts = page.evaluate("() => document.getElementById('goodput-plot').data.flatMap((one) => one.hovertemplate)")
+    plain = {text.partition("<")[0] for text in texts}
+    assert {"mean: 0.0012 Mbit/s", "one repetition: 0.0010 Mbit/s", "fair share: 9.00 Mbit/s"} <= plain
+
+
 def test_no_interval_and_no_circle_crosses_the_label_of_a_bar(browser: Browser, tmp_path: Path) -> None:
     """Before, the line of a wide interval went through the names of the parts. Now these are in the legend."""
     links = [s.link("A", "S", "D", 9, delay_ms=4), s.link("B", "S", "D", 6, delay_ms=15)]

@@ -174,6 +174,37 @@ def test_many_subflows_do_not_make_the_table_wider(tmp_path: Path, count: int, c
     assert any("summary.csv have each of them" in note for note in table.notes) == (count > 4)
 
 
+def slow(directory: Path) -> Results:
+    """Two repetitions of a flow of some kbit/s: 12 and 16 in all, of which 0.64 and 0.8 by the second subflow."""
+    mp = s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"), cc="lia")
+    runs, rows = [], {"flow": list[dict[str, Any]](), "subflow": list[dict[str, Any]]()}
+    for rep, rates in enumerate(((1420, 80), (1900, 100))):
+        runs.append(s.run_row(rep, s.resolved(LINKS, [mp], duration_s=4), cc="lia", rep=rep, sample_ms=4000))
+        for t in (0, 4):
+            rows["flow"].append({"run": rep, "t": t, "flow": "mp", "delivered_bytes": sum(rates) * t})
+            for name, rate in zip(("sf1", "sf2"), rates, strict=True):
+                row = {"run": rep, "t": t, "flow": "mp", "subflow": name, "rx_payload_bytes": rate * t}
+                rows["subflow"].append(row)
+    s.write(directory, runs, flow=rows["flow"], subflow=rows["subflow"], link=[])
+    return Results.open(directory)
+
+
+def test_small_rates_are_not_shown_as_zero(tmp_path: Path) -> None:
+    """The table and the page had 0.01 ± 0.03 for 14 kbit/s, and 0.00 for less than five."""
+    results = slow(tmp_path)
+    table = headline(results, results.summary())
+    heads = [title for title, _ in table.head]
+    [row] = table.rows
+    # 0.012 and 0.016: half of the interval is 12.706 times 0.004 / 2.
+    assert row[heads.index("Goodput")] == "0.014 ± 0.025"
+    assert row[heads.index("By\nsubflow")] == "0.013 + 0.00072"
+    page = results.report(figures=False).read_text()
+    assert "0.014 ± 0.025" in page
+    assert "0.013 + 0.00072" in page
+    compared = mptcplab.compare(tmp_path, tmp_path).table(["goodput"])
+    assert [row[4] for row in compared.rows if row[3] == "sf2"] == ["0.00072 Mbit/s"]
+
+
 def test_a_value_cannot_end_or_open_the_script(tmp_path: Path) -> None:
     """`<!--<script>` in JSON makes a browser skip the end of the script, as does `</script>`."""
     runs = []

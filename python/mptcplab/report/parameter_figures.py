@@ -28,6 +28,7 @@ from mptcplab.plots.figure import (
 from mptcplab.plots.styles import PAPER, SOFT, Style
 from mptcplab.report.multiples import Multiples
 from mptcplab.report.parameters import Curve, Maps, Parameters
+from mptcplab.text import decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -212,7 +213,7 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     room = (size[0] - _AROUND[0] - 0.9) / across / len(data.x.texts)
     level = room > max(map(text_width, _values(data.x)))
     for axes, one in zip(grid_of_axes.flat, data.maps, strict=False):
-        _draw_map(axes, one.values, scale, data.digits, text=room > 0.36)
+        _draw_map(axes, one.values, scale, data, text=room > 0.36)
         axes.set_title(broken(one.label, room * len(data.x.texts)), loc="left", fontweight="bold")
         axes.set_xticks(range(len(data.x.texts)), _values(data.x), rotation=0 if level else 60)
         axes.set_yticks(range(len(data.y.texts)), _values(data.y))
@@ -234,7 +235,7 @@ def _values(axis: Axis) -> list[str]:
 
 
 def _draw_map(
-    axes: Axes, values: tuple[tuple[float | None, ...], ...], scale: object, digits: int, *, text: bool
+    axes: Axes, values: tuple[tuple[float | None, ...], ...], scale: object, data: Maps, *, text: bool
 ) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.patches import Rectangle
@@ -251,5 +252,6 @@ def _draw_map(
             if text:
                 light = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
                 colour = _DARK_DIGITS if light else _LIGHT_DIGITS
-                axes.text(x, y, f"{value:.{digits}f}", ha="center", va="center", fontsize=8, color=colour)
+                shown = f"{value:.{decimals(value, data.digits, data.unit)}f}"
+                axes.text(x, y, shown, ha="center", va="center", fontsize=8, color=colour)
     axes.set(xlim=(-0.5, len(values[0]) - 0.5), ylim=(-0.5, len(values) - 0.5))

@@ -15,7 +15,7 @@ from mptcplab.metrics import REGISTRY, Window, compute
 from mptcplab.metrics.certainty import ONE_TRAJECTORY, half_of
 from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.report import connections, families, recoveries
-from mptcplab.text import NOT_APPLICABLE, Table, duration, first_of, mean_and_interval
+from mptcplab.text import MBPS, NOT_APPLICABLE, Table, duration, first_of, mean_and_interval, number
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -81,7 +81,8 @@ class _Values:
     def text(self, config: str, metric: str, flow: str | None, subflow: str | None = None) -> str:
         mean, half = self.by_key.get((config, metric, flow, subflow), (None, None))
         family = families.FAMILY_METRICS.get(metric)
-        return mean_and_interval(mean, half, family[2] if family else REGISTRY[metric].digits)
+        _, unit, digits = family or ("", REGISTRY[metric].unit, REGISTRY[metric].digits)
+        return mean_and_interval(mean, half, digits, unit)
 
     def of_subflows(self, metric: str, config: str, flow: str | None) -> list[float]:
         """The mean of each subflow of a flow."""
@@ -156,7 +157,7 @@ def _of_subflows(means: Sequence[list[float]], notes: list[str]) -> tuple[str, s
             f"of more than {MOST_SUBFLOWS} subflows, the number and the range are shown; "
             "Results.summary() and summary.csv have each of them"
         )
-    return "By\nsubflow", "Mbit/s", [_by_subflow(one) for one in means]
+    return "By\nsubflow", MBPS, [_by_subflow(one) for one in means]
 
 
 def _table(columns: list[tuple[str, str, list[str]]], notes: list[str]) -> Table:
@@ -294,13 +295,13 @@ def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool, 
 def _engine_cells(
     name: str, first: str, rows: list[dict[str, Any] | None], *, judged: bool, in_full: bool
 ) -> list[str]:
-    digits, relative = REGISTRY[name].digits, is_relative(name)
+    digits, unit, relative = REGISTRY[name].digits, REGISTRY[name].unit, is_relative(name)
     known = next((row for row in rows if row), None)
-    cells = [mean_and_interval(known["reference"] if known else None, None, digits)]
+    cells = [mean_and_interval(known["reference"] if known else None, None, digits, unit)]
     for found in rows:
         row = found or dict.fromkeys(("mean", "difference", _VERDICT))
         half = half_of(found, first) if found else None
-        cells.append(mean_and_interval(row["mean"], None, digits))
+        cells.append(mean_and_interval(row["mean"], None, digits, unit))
         shown = mean_and_interval(row["difference"], half, 1 if relative else digits)
         cells.append(f"+{shown}" if row["difference"] is not None and not shown.startswith("-") else shown)
         if judged and in_full:
@@ -340,8 +341,12 @@ def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
 def _by_subflow(means: list[float]) -> str:
     """The goodput of each subflow of a flow that has several; how many and their range where all would be too wide."""
     if len(means) > MOST_SUBFLOWS:
-        return f"{len(means)}: {min(means):.2f} to {max(means):.2f}"
-    return " + ".join(f"{mean:.2f}" for mean in means) if len(means) > 1 else NOT_APPLICABLE
+        return f"{len(means)}: {_goodput(min(means))} to {_goodput(max(means))}"
+    return " + ".join(map(_goodput, means)) if len(means) > 1 else NOT_APPLICABLE
+
+
+def _goodput(mean: float) -> str:
+    return number(mean, REGISTRY["goodput"].digits, REGISTRY["goodput"].unit)
 
 
 def _notes(trace: Trace) -> list[str]:
@@ -418,7 +423,7 @@ def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Tab
     cells: dict[tuple[str, str | None, str | None, str | None], dict[str, str]] = {}
     for row in rows.select("config", "metric", "flow", "subflow", "link", "mean", "half").iter_rows():
         config, name, flow, subflow, link, mean, half = row
-        shown = mean_and_interval(mean, half, REGISTRY[name].digits)
+        shown = mean_and_interval(mean, half, REGISTRY[name].digits, REGISTRY[name].unit)
         cells.setdefault((name, flow, subflow, link), {})[config] = shown
     order = {name: position for position, name in enumerate(REGISTRY)}
     keys = sorted(cells, key=lambda key: order[key[0]])

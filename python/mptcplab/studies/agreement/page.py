@@ -251,7 +251,7 @@ def _made_with(entry: Entry) -> str:
 def _row(row: Row) -> list[str]:
     what, digits, unit, _, _ = _QUANTITIES[row.metric]
     of_flow = "" if row.flow is None else f" of `{row.flow}`"
-    values = [f"{number(value, digits)}{unit}" for value in (row.reference, row.mean)]
+    values = [f"{number(value, digits, unit.strip())}{unit}" for value in (row.reference, row.mean)]
     verdict = "not judged" if row.verdict is None else row.verdict
     return [row.base, f"{what}{of_flow}", *values, _difference(row), _counts(row), verdict]
 
