@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -18,6 +19,7 @@ from conftest import ROOT
 
 import mptcplab
 from mptcplab import kept
+from mptcplab.comparing import page as page_of_comparison
 from mptcplab.errors import MixedResultsWarning, MptcplabError, OutputError, ResultsError
 from mptcplab.output import TABLES
 from mptcplab.report.parameters import over_parameter
@@ -275,6 +277,96 @@ def test_a_difference_has_its_unit_and_enough_digits(place: Path) -> None:
         "+25.0 ± 2.0 % *",
         "+0.1000 ± 0.2000",
     ]
+
+
+def test_a_comparison_has_a_page_with_its_table_its_figures_and_its_command(place: Path, tmp_path: Path) -> None:
+    """`run`, `agree` and `reproduce` had a page to look at, and `compare` a table alone."""
+    done = lab("compare", str(place / "lia"), str(place / "olia"), "--report", "sub/page.html", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["report"] == "sub/page.html"
+    page = html.unescape((tmp_path / "sub/page.html").read_text())
+    found = mptcplab.compare(place / "lia", place / "olia")
+    rows = found.table(["goodput", "rtt_mean", "total_goodput"]).rows
+    assert len(rows) == 7
+    for row in rows:
+        assert all(f">{cell}</td>" in page for cell in row[4:])
+    assert f"mptcplab compare {place / 'lia'} {place / 'olia'} --report sub/page.html</code>" in page
+    assert all(note in page for note in found.notes)
+    figures = re.findall(r'data-figure="(.*?)"', page)
+    assert {"goodput", "rtt-mean"} <= set(figures)
+    # That of the total of a single flow would be that of the flow.
+    assert "total-goodput" not in figures
+    assert re.search(r"has no figure: .*Total goodput", page)
+    assert "A: lia" in page
+    assert "B: olia" in page
+    visible = page[page.index("<body>") :]
+    assert not re.search(r"""\b(?:src|href)\s*=\s*"(?!#)|@import|url\((?!#)|https?://""", visible)
+    assert "default-src 'none'" in page
+
+
+def test_the_figures_of_a_comparison_have_every_pair_and_its_difference(place: Path) -> None:
+    found = mptcplab.compare(place / "lia", place / "faster")
+    data, left = page_of_comparison._data(found, "goodput")
+    assert left == 0
+    [row] = data.rows
+    one, other = (
+        mptcplab.load(place / name).metrics(["goodput"]).filter(pl.col("subflow").is_null()).sort("rep")["value"]
+        for name in ("lia", "faster")
+    )
+    assert (row.a.points, row.b.points) == (tuple(one), tuple(other))
+    assert row.a.mean == pytest.approx(one.mean())
+    # t of two degrees of freedom.
+    assert row.b.half == pytest.approx(4.302653 * other.std() / 3**0.5)
+    shown = found.differences.filter(pl.col("subflow").is_null(), metric="goodput").row(0, named=True)
+    assert (row.difference, row.half, row.paired) == (shown["difference"], shown["half"], True)
+    # Of links, and of what has no pairs.
+    links, _ = page_of_comparison._data(mptcplab.compare(place / "lia", place / "seeded"), "utilisation")
+    assert {"A", "B"} <= {row.label for row in links.rows}
+    assert not any(row.paired for row in links.rows)
+    assert {(len(row.a.points), len(row.b.points)) for row in links.rows} == {(3, 2)}
+
+
+def test_the_page_of_a_comparison_replaces_a_former_one_and_no_other_file(place: Path, tmp_path: Path) -> None:
+    found = mptcplab.compare(place / "both", cc="lia,olia")
+    path = found.report(tmp_path / "page.html", "jain")
+    first = path.read_text()
+    assert f"--cc lia,olia --metrics jain --report {path}</code>" in first
+    assert found.report(path).read_text() != first
+    other = tmp_path / "notes.html"
+    other.write_text("mine")
+    for given, message in (
+        (other, "the file exists already: .*notes.html\n\nhint: only an earlier page of a comparison is replaced"),
+        (tmp_path, "this is a directory: .*\n\nhint: .*/comparison.html"),
+        (other / "page.html", "cannot write the page: .*notes.html: File exists"),
+        (tmp_path / "caf\udce9.html", "not a name in UTF-8: .*caf"),
+    ):
+        with pytest.raises(OutputError, match=message):
+            found.report(given)
+    assert other.read_text() == "mine"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["notes.html", "page.html"]
+    for metrics, message in (([], "metrics: none is named"), ("speed", "speed")):
+        with pytest.raises(MptcplabError, match=message):
+            found.report(path, metrics)
+
+
+def test_the_page_of_one_repetition_and_of_equal_results_says_what_is_missing(place: Path, tmp_path: Path) -> None:
+    same = mptcplab.compare(place / "lia", place / "lia").report(tmp_path / "same.html").read_text()
+    assert "0.0 ± 0.0 %" in same
+    single = tmp_path / "single"
+    mptcplab.run(place / "joined.toml", "lia,olia", 1, out=single, progress=False)
+    page = mptcplab.compare(single, cc="lia,olia").report(tmp_path / "single.html").read_text()
+    assert "With one repetition, there are no intervals" in page
+    assert "one repetition</text>" not in page
+
+
+def test_the_page_of_many_configurations_leaves_out_rows_and_says_so(place: Path, tmp_path: Path) -> None:
+    rates = {"links.A.rate": [f"{rate} Mbit/s" for rate in range(3, 30)]}
+    mptcplab.run(place / "joined.toml", ["lia", "olia"], 1, duration="600 ms", sweep=rates, out=tmp_path / "swept")
+    page = mptcplab.compare(tmp_path / "swept", cc="lia,olia").report(tmp_path / "page.html").read_text()
+    assert "3 of 27 rows are not drawn." in page
+    assert re.search(r"\d+ more rows are in what `mptcplab compare --json` prints", page)
+    # Names of configurations have what differs in them.
+    assert '<th scope="row">links.A.rate = 3 Mbit/s</th>' in page
 
 
 def test_a_list_of_configurations_that_is_cut_off_says_so_and_names_every_algorithm(

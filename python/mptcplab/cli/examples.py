@@ -26,6 +26,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "compare": (
         "mptcplab compare results/before results/after",
         "mptcplab compare results/lia results/olia --metrics goodput,jain",
+        "mptcplab compare results/both --cc lia,olia --report lia-olia.html",
     ),
     "ls": ("mptcplab ls", "mptcplab ls /data/studies --json"),
     "scenarios": ("mptcplab scenarios", "mptcplab scenarios dolia-scenario-1 > my-scenario.toml"),

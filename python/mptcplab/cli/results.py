@@ -12,7 +12,7 @@ from mptcplab import terminal
 from mptcplab.cli import options
 from mptcplab.cli.printing import print_json, show_results
 
-# What `compare` shows unless asked for more.
+# What `compare` shows unless asked for more, as `comparing.SHOWN` has it, whose import would be slow.
 _SHOWN = "goodput, rtt_mean, retx_rate, rto_count, total_goodput, jain"
 
 # A long hint is broken at this width.
@@ -60,6 +60,15 @@ def compare(
             "--metrics", metavar="NAMES", help="Metrics in the table, separated by commas, or all. JSON has all."
         ),
     ] = _SHOWN,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            parser=options.path,
+            metavar="FILE",
+            help="Write a page with the table and figures, a single HTML file. An earlier such page is replaced.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare two results, or two algorithms of one.
@@ -78,10 +87,15 @@ def compare(
         raise MptcplabError(with_hint(f"no metric in this list: {metrics!r}", names_known))
     chosen = list(REGISTRY) if names == ["all"] else [find(name).name for name in names]
     found = api.compare(a, b, cc=options.names(cc))
+    if report is not None:
+        with terminal.working("writing the report"):
+            found.report(report, chosen)
     if as_json:
-        print_json(found.as_dict())
+        print_json(found.as_dict() | {"report": None if report is None else str(report)})
         return
     terminal.print_table(found.table(chosen))
+    if report is not None:
+        terminal.note(f"report: {report}")
 
 
 def ls(

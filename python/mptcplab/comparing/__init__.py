@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from mptcplab.errors import ResultsError, with_hint
+from mptcplab.arguments import texts
+from mptcplab.errors import MptcplabError, ResultsError, with_hint
 from mptcplab.merging import setup, setup_differences
-from mptcplab.metrics import REGISTRY, compute
+from mptcplab.metrics import REGISTRY, compute, find
 from mptcplab.metrics.differences import compared, is_relative, of_means, of_pairs
 from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.scenario import as_names
 from mptcplab.text import Table, counted, mean_and_interval, number, some_of
 
+# The metrics of tables and pages unless asked for others.
+SHOWN = ("goodput", "rtt_mean", "retx_rate", "rto_count", "total_goodput", "jain")
 _ENTITY = ("flow", "subflow", "link")
 _KEYS = ("config", "metric", *_ENTITY)
 # The first of two results, which is the reference.
 _A, _B = "a", "b"
 # So many differences of scenarios are listed, and so many names of configurations.
 _SHOWN, _NAMED = 5, 6
+# Letters of a name in a legend.
+_LONGEST_NAME = 24
 # Digits behind the point of a difference.
 _MOST_DIGITS = 9
 # The columns of `Comparison.differences`.
@@ -43,6 +49,24 @@ SCHEMA = pl.Schema(
 )
 
 
+# The columns of `Comparison.values`.
+VALUES = pl.Schema(
+    {**dict.fromkeys(("config", "side", "pair", "metric", *_ENTITY), pl.String), "value": pl.Float64},
+)
+
+
+@dataclass(frozen=True)
+class About:
+    """What one of the results is: its directory, and of the runs that count their number and what they are."""
+
+    directory: str
+    titles: tuple[str, ...]
+    engines: tuple[str, ...]
+    builds: tuple[str, ...]
+    seeds: tuple[int, ...]
+    runs: int
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The differences between two results, or between two algorithms of one result.
@@ -50,13 +74,20 @@ class Comparison:
     `differences` has a row per configuration, metric and entity: config, metric, flow, subflow, link, unit, paired,
     n_a, n_b, mean_a, mean_b, difference, half. `difference` is mean_b - mean_a in percent of mean_a, or in the unit of
     a metric that is a fraction itself; `half` is half of its 95 % interval, null with fewer than two repetitions.
-    `notes` say in what the results differ besides their numbers.
+    `notes` say in what the results differ besides their numbers. `values` has the value of every repetition: config,
+    side ("a" or "b"), pair, metric, flow, subflow, link, value. The words of `command` make the comparison again;
+    `about` and `names` say what the sides are, the latter in a legend.
     """
 
     a: str
     b: str
     differences: pl.DataFrame
     notes: list[str]
+    title: str = ""
+    names: tuple[str, str] = ("A", "B")
+    command: tuple[str, ...] = ()
+    about: tuple[About, ...] = ()
+    values: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VALUES), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -72,6 +103,19 @@ class Comparison:
         cells = tuple(_cells(row) for row in rows.iter_rows(named=True))
         return Table(tuple(head), cells, notes if "*" in str(cells) else tuple(self.notes))
 
+    def report(self, path: str | PathLike[str], metrics: str | Iterable[str] = SHOWN) -> Path:
+        """Write a page about it, a single HTML file that needs nothing else, and return its path.
+
+        `metrics` are those of its table and figures, by name; all others are in a table at its end. An earlier page of
+        a comparison is replaced, and no other file.
+        """
+        from mptcplab.comparing.page import write_comparison
+
+        names = [find(name).name for name in texts("metrics", metrics, "goodput")]
+        if not names:
+            raise MptcplabError(with_hint("metrics: none is named", "such as goodput, or leave the argument out"))
+        return write_comparison(self, path_of(path, "path"), list(dict.fromkeys(names)))
+
 
 def compare(
     a: str | PathLike[str], b: str | PathLike[str] | None = None, *, cc: str | Iterable[str] | None = None
@@ -81,7 +125,7 @@ def compare(
     Where both have the same seeds and repetitions, differences are taken in pairs; elsewhere the means are compared,
     with Welch's interval. If each has one configuration only, these are compared whatever their names are. With `cc`
     instead of `b`, two algorithms of one result are compared, the first of which is the reference, for every
-    combination of the other axes.
+    combination of the other axes. The method `report` of what is returned writes a page with figures.
 
     >>> import mptcplab, tempfile
     >>> place, scenario = tempfile.mkdtemp(), "scenarios/dolia-scenario-1.toml"
@@ -107,12 +151,21 @@ def compare(
     if not names:
         hint = "; ".join(f"{path} has {some_of(side.configs, _NAMED)}" for path, side in zip(paths, sides, strict=True))
         raise ResultsError(with_hint(f"nothing to compare: {paths[0]} and {paths[1]} have no run in common", hint))
-    frames = [_of_config(sides, label, pair) for label, pair in names.items()]
-    rows = pl.concat(frames)
+    rows, values = _of_configs(sides, names)
     left = [
         sum(name not in {pair[at] for pair in names.values()} for name in side.configs) for at, side in enumerate(sides)
     ]
-    return Comparison(str(paths[0]), str(paths[1]), rows, _notes(sides, names, left))
+    return Comparison(
+        str(paths[0]),
+        str(paths[1]),
+        rows,
+        _notes(sides, names, left),
+        names=_short_names(*(path.resolve().name for path in paths)),
+        title=f"Comparison of {paths[0]} and {paths[1]}",
+        command=("mptcplab", "compare", *map(str, paths)),
+        about=tuple(side.about([pair[at] for pair in names.values()]) for at, side in enumerate(sides)),
+        values=values,
+    )
 
 
 def _of_one_result(
@@ -130,8 +183,29 @@ def _of_one_result(
         known = side.runs["cc"].unique(maintain_order=True).to_list()
         hint = f"its algorithms are {some_of(known, _NAMED)}"
         raise ResultsError(with_hint(f"nothing to compare: {path} has no runs of {two[0]} and {two[1]} that fit", hint))
-    frames = [_of_config([side, side], label, pair) for label, pair in names.items()]
-    return Comparison(f"{two[0]} of {path}", f"{two[1]} of {path}", pl.concat(frames), _excluded([side], ["it"]))
+    rows, values = _of_configs([side, side], names)
+    return Comparison(
+        f"{two[0]} of {path}",
+        f"{two[1]} of {path}",
+        rows,
+        _excluded([side], ["it"]),
+        names=_short_names(*two),
+        title=f"Comparison of {two[0]} and {two[1]}",
+        command=("mptcplab", "compare", str(path), "--cc", ",".join(two)),
+        about=tuple(side.about([pair[at] for pair in names.values()]) for at in range(2)),
+        values=values,
+    )
+
+
+def _short_names(one: str, other: str) -> tuple[str, str]:
+    """The sides in a legend, which has no room for long names, or for two that are the same.
+
+    >>> _short_names("lia", "olia"), _short_names("results", "results")
+    (('A: lia', 'B: olia'), ('A', 'B'))
+    """
+    if one == other or max(len(one), len(other)) > _LONGEST_NAME:
+        return "A", "B"
+    return f"A: {one}", f"B: {other}"
 
 
 @dataclass(frozen=True)
@@ -173,6 +247,26 @@ class _Side:
             f"{one} \N{RIGHTWARDS ARROW} {other}{config.removeprefix(one)}": (config, found) for config, found in pairs
         }
 
+    def about(self, configs: Iterable[str]) -> About:
+        """What is compared of it: the runs of these configurations."""
+        runs = self.runs.filter(pl.col("config").is_in(list(configs)))
+
+        def distinct(column: str) -> tuple[Any, ...]:
+            return tuple(runs[column].unique(maintain_order=True))
+
+        engines = runs.select(pl.format("{} {}", "engine", "engine_version").unique(maintain_order=True)).to_series()
+        titles = tuple(
+            title or name for title, name in runs.select("title", "scenario").unique(maintain_order=True).rows()
+        )
+        return About(
+            directory=str(self.results.directory),
+            titles=titles,
+            engines=tuple(engines),
+            builds=distinct("build"),
+            seeds=distinct("seed"),
+            runs=runs.height,
+        )
+
     def setups(self) -> dict[str, tuple[str, str]]:
         """The engine and the scenario of every configuration that has runs."""
         rows = self.runs.unique("config", keep="first", maintain_order=True).select("config", "engine", "resolved")
@@ -191,8 +285,15 @@ def _renamed(sides: list[_Side]) -> dict[str, tuple[str, str]]:
     return {f"{name} = {other}": (name, other) for name, other in names}
 
 
-def _of_config(sides: list[_Side], label: str, names: tuple[str, str]) -> pl.DataFrame:
-    """The differences of one configuration."""
+def _of_configs(sides: list[_Side], names: dict[str, tuple[str, str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The differences of pairs of configurations, and the values behind them."""
+    found = [_of_config(sides, label, pair) for label, pair in names.items()]
+    rows, values = (pl.concat(frames) for frames in zip(*found, strict=True))
+    return rows, values
+
+
+def _of_config(sides: list[_Side], label: str, names: tuple[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The differences of one configuration, and the values behind them."""
     runs = [side.of_config(name) for side, name in zip(sides, names, strict=True)]
     pairs = [sorted(one["pair"]) for one in runs]
     paired = pairs[0] == pairs[1] and len(set(pairs[0])) == len(pairs[0])
@@ -201,14 +302,17 @@ def _of_config(sides: list[_Side], label: str, names: tuple[str, str]) -> pl.Dat
         for side, one, name in zip(sides, runs, (_A, _B), strict=True)
     )
     # Nulls would match no row in a join.
-    found = found.drop_nulls("value").with_columns(pl.col(_ENTITY).fill_null(""), config=pl.lit(label))
+    found = found.drop_nulls("value").with_columns(config=pl.lit(label))
+    values = found.select("config", "metric", *_ENTITY, "value", side="engine", pair="rep")
+    found = found.with_columns(pl.col(_ENTITY).fill_null(""))
     error = of_pairs if paired else of_means
     rows = compared(error(found, _A, (*_KEYS, "engine")))
     rows = rows.rename({"reference": "mean_a", "mean": "mean_b", "n_reference": "n_a", "n": "n_b"})
     rows = rows.with_columns(pl.col(_ENTITY).replace("", None), paired=pl.lit(paired))
     order = {name: at for at, name in enumerate(REGISTRY)}
     position = pl.col("metric").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-    return rows.select(*SCHEMA).cast(SCHEMA).sort(position, maintain_order=True)
+    rows = rows.select(*SCHEMA).cast(SCHEMA).sort(position, maintain_order=True)
+    return rows, values.select(*VALUES).cast(VALUES)
 
 
 def _notes(sides: list[_Side], names: dict[str, tuple[str, str]], left: list[int]) -> list[str]:
