@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, bundle, kept, mobility
 from mptcplab.algorithm import Algorithm, Algorithms, files_of, named
+from mptcplab.arguments import named_in_errors, texts, whole_number
 from mptcplab.arguments import text as text_of
-from mptcplab.arguments import texts, whole_number
 from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, directory_of, engine_of, is_machine, machine_with
 from mptcplab.cluster.connect import ClientArg, connected
@@ -108,7 +108,7 @@ def check(
         if engine_of(name).has_sockets:
             hint = "check it for sim, fluid, or both; a kernel refuses what it cannot do when `run` starts it"
             raise MptcplabError(with_hint(f"the limits of the engine {name} cannot be checked without a run", hint))
-    with source(scenario) as path:
+    with named_in_errors(settings if overrides is None else overrides.settings, sweep), source(scenario) as path:
         found = check_file(path, changes)
         if SIM.name in names:
             sim.reject_unsupported(path, changes.to_json())
@@ -471,7 +471,11 @@ def goals(
     name = _one_algorithm(cc, client)
     Overrides.of(None, None, seed, profile, None, None)
     asked = _one_engine_with_packets(engine)
-    with connected(client, store, [asked], jobs=jobs, say=note) as cluster, shown(progress) as update:
+    with (
+        named_in_errors(),
+        connected(client, store, [asked], jobs=jobs, say=note) as cluster,
+        shown(progress) as update,
+    ):
         return write_study(
             name,
             directory,

@@ -1,11 +1,84 @@
-"""Arguments of public functions: what they may be, and errors for what they are not."""
+"""Arguments of public functions: what they may be, and errors for what they are not.
+
+A scenario says of what a caller changes in it that it is of the command line. An error of a function in Python names
+the argument instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral
 
-from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.errors import COMMAND_LINE, MptcplabError, with_hint
+
+# Keys of a scenario that are arguments themselves, by their names there.
+_OWN = {"cc": "cc", "repetitions": "reps", "seed": "seed", "profile": "profile", "duration": "duration"}
+# Where one of several errors begins.
+_BEGIN = re.compile(rf"(?:\A|(?<=\n\nerror: )){COMMAND_LINE}")
+_of_options: ContextVar[bool] = ContextVar("of_options", default=False)
+
+
+@contextmanager
+def of_options() -> Iterator[None]:
+    """The arguments of public functions are now options of the command line."""
+    token = _of_options.set(True)
+    try:
+        yield
+    finally:
+        _of_options.reset(token)
+
+
+@contextmanager
+def named_in_errors(
+    settings: Mapping[str, object] | None = None, sweep: Mapping[str, object] | None = None
+) -> Iterator[None]:
+    """Name the argument in an error about what a caller changes in a scenario, of which two have keys of their own."""
+    try:
+        yield
+    except MptcplabError as error:
+        text = str(error)
+        if not _of_options.get() and _BEGIN.search(text):
+            error.args = (of_arguments(text, settings, sweep), *error.args[1:])
+        raise
+
+
+def of_arguments(
+    text: str, settings: Mapping[str, object] | None = None, sweep: Mapping[str, object] | None = None
+) -> str:
+    r"""The text of an error with the arguments of a function in the place of the command line.
+
+    >>> of_arguments('command line: cc: no algorithm "olla"')
+    'cc: no algorithm "olla"'
+    >>> of_arguments('command line: cc.gain: lia has no parameter "gain"', sweep={"cc.gain": [1, 2]})
+    "sweep['cc.gain']: lia has no parameter \"gain\""
+    >>> of_arguments('command line: links.b: no such key "b"', {"links.b.rate": "3 Mbit/s"})
+    'settings[\'links.b.rate\']: links.b: no such key "b"'
+    """
+    first, *others = _BEGIN.split(text)
+    return first + "".join(_of_argument(part, settings or {}, sweep or {}) for part in others)
+
+
+def _of_argument(text: str, settings: Mapping[str, object], sweep: Mapping[str, object]) -> str:
+    """One error, which begins with the key that it is about."""
+    above = []
+    for name, given in (("settings", settings), ("sweep", sweep)):
+        for path in map(str, given):
+            key, argument = path.strip(), f"{name}[{path!r}]"
+            if text.startswith(f"{key}: "):
+                return f"{argument}: {text.removeprefix(f'{key}: ')}"
+            if text.startswith(f"{key}."):
+                return f"{argument}: {text}"
+            if any(text.startswith(f"{key[:at]}: ") for at, letter in enumerate(key) if letter == ".") or not key:
+                above.append(argument)
+    if len(above) == 1:
+        return f"{above[0]}: {text}"
+    for key, name in _OWN.items():
+        if text.startswith((f"{key}: ", f"{key}.")):
+            return f"{name}: {text.partition(': ')[2]}"
+    return text
 
 
 def whole_number(name: str, value: object, least: int, most: int) -> int:

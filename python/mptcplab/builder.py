@@ -13,6 +13,7 @@ from typing import Any
 
 from mptcplab import bundle
 from mptcplab import scenario as files
+from mptcplab.arguments import named_in_errors
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.output import write_text, writing
 from mptcplab.paths import path_of
@@ -154,7 +155,7 @@ class Scenario:
 
     def check(self, overrides: Overrides | None = None) -> dict[str, Any]:
         """Validate it; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
-        with source(self) as path:
+        with named_in_errors(overrides.settings if overrides else None), source(self) as path:
             return files.check(path, overrides)
 
     def to_dict(self) -> dict[str, Any]:

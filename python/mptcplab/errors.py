@@ -12,6 +12,7 @@ from typing import Any
 from mptcplab._core import EngineError, MptcplabError, OutputError, ScenarioError
 
 __all__ = [
+    "COMMAND_LINE",
     "REFUSALS",
     "DamagedResultWarning",
     "EngineError",
@@ -24,6 +25,10 @@ __all__ = [
     "ScenarioError",
     "UnfinishedError",
 ]
+
+
+# How a scenario's error about something begins that a caller has changed (crates/mptcplab-scenario/src/error.rs).
+COMMAND_LINE = "command line: "
 
 
 class DamagedResultWarning(UserWarning):
@@ -76,7 +81,7 @@ def within(where: str, *but: type[MptcplabError]) -> Iterator[None]:
         if isinstance(error, but):
             raise
         # What a study sets comes from its files, not from the command line.
-        raise type(error)(f"{where}: {str(error).removeprefix('command line: ')}") from error
+        raise type(error)(f"{where}: {str(error).removeprefix(COMMAND_LINE)}") from error
 
 
 def with_hint(message: str, hint: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from mptcplab import kept, output
 from mptcplab.algorithm import Algorithms
-from mptcplab.arguments import whole_number
+from mptcplab.arguments import named_in_errors, whole_number
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import (
     ENGINES,
@@ -121,7 +121,7 @@ def run(
     check_jobs(jobs)
     if out is not None and not isinstance(out, Numbered):
         path_of(out, "out")
-    with source(scenario) as path:
+    with named_in_errors(settings, sweep), source(scenario) as path:
         if client is not None:
             # Before a cluster is asked for anything.
             check(path, overrides)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import lab
 from conftest import SCENARIO
 
 import mptcplab
@@ -192,3 +193,57 @@ def test_what_is_no_value_of_an_argument_is_refused(name: str, results: Results)
 def test_progress_can_be_hidden_where_engines_are_compared(capfd: pytest.CaptureFixture[str]) -> None:
     mptcplab.agree(MADE, "sim,fluid", cc="lia", reps=1, duration="3 s", progress=False)
     assert "%" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cc": "olla"}, 'cc: no algorithm "olla"\n\nhint: did you mean "olia"?'),
+        ({"cc": "lia(gain=3)"}, 'cc: lia has no parameter "gain"\n\nhint: '),
+        ({"duration": "30 parsecs"}, 'duration: "30 parsecs" is not a duration\n\nhint: '),
+        ({"profile": "rcf"}, 'profile: "rcf" is not one of the choices\n\nhint: '),
+        ({"settings": {"links.B.rat": 3}}, "settings['links.B.rat']: unknown key \"rat\"\n\nhint: "),
+        ({"settings": {"links.C.rate": "7 Mbit/s"}}, "settings['links.C.rate']: links.C: no such key \"C\"\n\nhint: "),
+        ({"settings": {"flows.mp.paths.0.0": "Q"}}, "settings['flows.mp.paths.0.0']: flows.mp.paths.0: no link \"Q\""),
+        ({"sweep": {"links.A.loss": "1 foo, 2 %"}}, "sweep['links.A.loss']: \"1 foo\" is not a percentage"),
+        (
+            {"settings": {"duration": "5 foo"}, "sweep": {"warmup": "1 s, 2 s"}},
+            "settings['duration']: \"5 foo\" is not",
+        ),
+    ],
+)
+def test_errors_name_the_argument_and_not_a_command_line(changes: dict[str, Any], message: str) -> None:
+    """They began with "command line:", which a function in Python has not."""
+    asked: list[Callable[..., object]] = [mptcplab.run, mptcplab.check]
+    for function in asked:
+        with pytest.raises(MptcplabError) as caught:
+            function(MADE, **changes)
+        assert str(caught.value).startswith(message)
+    with pytest.raises(MptcplabError) as caught:
+        mptcplab.agree(MADE, "sim,fluid", **changes)
+    assert str(caught.value).startswith(message)
+
+
+def test_several_errors_name_their_arguments() -> None:
+    changes: dict[str, Any] = {"settings": {"links.A.rate": "7 foo"}, "sweep": {"links.B.delay": ["3 ms", "5 foo"]}}
+    with pytest.raises(MptcplabError) as caught:
+        mptcplab.run(MADE, **changes)
+    first, second = str(caught.value).split("\n\nerror: ")
+    assert first.startswith("settings['links.A.rate']: \"7 foo\" is not a rate")
+    assert second.startswith("sweep['links.B.delay']: \"5 foo\" is not a duration")
+
+
+def test_other_functions_and_methods_name_their_arguments(tmp_path: Path) -> None:
+    for function in (mptcplab.goals, mptcplab.hunt):
+        with pytest.raises(MptcplabError, match=r'^cc: no algorithm "olla"'):
+            function("olla", out=tmp_path / "out")
+    with pytest.raises(MptcplabError, match=r"^settings\['links.A.rat'\]: "):
+        MADE.check(mptcplab.Overrides(settings={"links.A.rat": "3"}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_is_still_named_where_it_is_one(scenario: Path, tmp_path: Path) -> None:
+    done = lab("check", scenario, "--set", "links.A.rat=3", cwd=tmp_path)
+    assert done.stderr.startswith('error: command line: links.A.rat: unknown key "rat"')
+    with pytest.raises(MptcplabError, match=r"^settings\['links.A.rat'\]: "):
+        mptcplab.check(scenario, settings={"links.A.rat": 3})

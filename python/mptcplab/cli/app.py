@@ -220,9 +220,12 @@ def _run_command() -> int:
 
 
 def _code_of_command() -> int:
+    from mptcplab.arguments import of_options
+
     try:
         # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
-        return app(standalone_mode=False) or 0
+        with of_options():
+            return app(standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BaseException as error:

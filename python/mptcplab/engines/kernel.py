@@ -21,7 +21,7 @@ from typing import IO, Any, NoReturn
 
 from mptcplab.capabilities import OWN_TRAFFIC
 from mptcplab.engines.process import die_with_parent, end
-from mptcplab.errors import EngineError, MptcplabError, RefusedError, ScenarioError, with_hint
+from mptcplab.errors import COMMAND_LINE, EngineError, MptcplabError, RefusedError, ScenarioError, with_hint
 from mptcplab.scratch import Scratch
 
 Progress = Callable[[int, int, float, float], None]
@@ -47,8 +47,6 @@ _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
 _EFFECTIVE = 1
 # Time that the program has to clean up after an interrupt before it is killed; it needs a fraction of a second.
 _GRACE_S = 15.0
-# How an error about an override begins.
-_OVERRIDE = "command line: "
 # How an error begins if the kernel does not take an algorithm of a run, whose name there begins with `RUN_PREFIX`
 # (crates/mptcplab-bpf/src/registered.rs).
 _REFUSED_ALGORITHM = re.compile(r"the kernel refused \S+ as mpl_")
@@ -300,6 +298,6 @@ def failure(stderr: str, code: int, file: str | None = None) -> MptcplabError:
         hint = "`dmesg` says whether memory ran out" if killed else "`mptcplab doctor` checks the machine"
         return EngineError(with_hint(f"mptcplab-kernel ended without a message; {how}", hint))
     # An error that begins with a position in the user's file, or what the user changes in it, is about that file.
-    if file is not None and text.startswith((f"{file}:", f"{file} does not compile", _OVERRIDE)):
+    if file is not None and text.startswith((f"{file}:", f"{file} does not compile", COMMAND_LINE)):
         return ScenarioError(text)
     return RefusedError(text) if _REFUSED_ALGORITHM.match(text) else EngineError(text)

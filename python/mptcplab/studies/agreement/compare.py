@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mptcplab.algorithm import Algorithms
+from mptcplab.arguments import named_in_errors
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import full_name
 from mptcplab.cluster.connect import ClientArg, connected
@@ -65,6 +66,7 @@ def agree(
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
     check_jobs(jobs)
     with (
+        named_in_errors(settings, sweep),
         connected(client, store, names, jobs=jobs, say=note) as cluster,
         source(scenario) as path,
         shown(progress) as update,
