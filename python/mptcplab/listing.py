@@ -14,7 +14,7 @@ import polars as pl
 from mptcplab import kept
 from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import MptcplabError, ResultsError, with_hint
-from mptcplab.output import is_left_behind
+from mptcplab.output import is_left_behind, is_unfinished
 from mptcplab.paths import path_of
 from mptcplab.text import Table, counted, size
 from mptcplab.trace.reader import COMPLETE, label, require_readable_name, tables_in
@@ -26,8 +26,8 @@ _COLUMNS = ("engine", "build", "scenario", "cc", "axes", "rep", "seed", "status"
 class Found:
     """A results directory, or one with runs of an unfinished result.
 
-    `state` is "complete", "in use" (a process is making it), "unfinished" (some finished runs of a result that is not
-    complete), "not counted" (some runs do not count), "left behind" (of a process that was killed) or "damaged".
+    `state` is "complete", "in use" (a process is making it), "unfinished" (some runs of a result that is not complete),
+    "not counted" (some runs do not count), "left behind" (of a process that was killed) or "damaged".
     """
 
     directory: str
@@ -131,6 +131,9 @@ def _found(place: Path) -> Found:
         state, remark = "in use", "a command is making it"
     elif unfinished:
         state, remark = "unfinished", "the same command goes on with it; remove it if you do not want it"
+    elif is_unfinished(place):
+        # Its runs may all be complete, but it has not all that it was to have.
+        state, remark = "unfinished", "an error ended its command; it has what was there by then"
     elif is_left_behind(place):
         state, remark = "left behind", "by a run that was killed; the next run into the same directory puts it right"
     return Found(

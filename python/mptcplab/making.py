@@ -16,7 +16,7 @@ from mptcplab.engines import kernel, sim
 from mptcplab.engines.compiled import compiled
 from mptcplab.engines.digests import run_digests
 from mptcplab.engines.vm import engine as vm
-from mptcplab.errors import EngineError, MptcplabError, with_hint
+from mptcplab.errors import EngineError, MptcplabError, OutputError, with_hint
 from mptcplab.kept import Run, Workspace, runs_of
 from mptcplab.output import PartialOutputError
 
@@ -60,7 +60,8 @@ class Part:
         """Make what is missing, and write the trace of all runs to `directory`.
 
         Raises `PartialOutputError`, with the error as its cause, after it has written a trace of what is there if a run
-        ended early.
+        ended early. If the disk is full, it raises the error alone: finished runs are in the workspace, and a second
+        copy of them would take the room that is missing.
         """
         place = workspace.place(self.engine)
         missing = self.missing
@@ -70,7 +71,7 @@ class Part:
             if missing:
                 self._run(place, missing, progress)
         except MptcplabError as error:
-            if not engine_of(self.engine).has_sockets:
+            if isinstance(error, OutputError) or not engine_of(self.engine).has_sockets:
                 raise
             failure = error
         added = [path for path in sorted(place.iterdir()) if path.name not in before and path.name.isdecimal()]

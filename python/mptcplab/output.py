@@ -43,6 +43,8 @@ DERIVED = (
 _PARTIAL = ".partial"
 # Directories beside a result: a new one that is being written, and one that is being replaced, with the process.
 _NEW, _FORMER = ".new-", ".former-"
+# What an incomplete result is called beside an earlier one.
+_UNFINISHED = ".unfinished"
 _LEFT = re.compile(
     rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(-(?P<start>\d+))?(-n(?P<place>[0-9a-f]+))?"
     r"(\.partial)?"
@@ -184,10 +186,10 @@ def _keep_unfinished(new: Path, directory: Path) -> Path:
     if not directory.exists() or not any(directory.iterdir()):
         _replace(directory, new)
         return directory
-    number, kept = 1, directory.with_name(f"{directory.name}.unfinished")
+    number, kept = 1, directory.with_name(f"{directory.name}{_UNFINISHED}")
     while kept.exists():
         number += 1
-        kept = directory.with_name(f"{directory.name}.unfinished-{number}")
+        kept = directory.with_name(f"{directory.name}{_UNFINISHED}-{number}")
     new.rename(kept)
     return kept
 
@@ -212,6 +214,11 @@ def put_right(directory: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
         if kind == _NEW:
             warnings.warn(f"a run was killed; what it left is removed: {left}", LeftoverWarning, 3)
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Whether a directory is an incomplete result beside an earlier one."""
+    return re.search(rf"{re.escape(_UNFINISHED)}(-\d+)?$", directory.name) is not None
 
 
 def is_left_behind(directory: Path) -> bool:

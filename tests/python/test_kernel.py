@@ -10,6 +10,7 @@ import html
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -24,7 +25,8 @@ from command_line import lab
 import mptcplab
 from mptcplab import api
 from mptcplab.engines import kernel
-from mptcplab.errors import EngineError, RefusedError, ScenarioError
+from mptcplab.errors import EngineError, OutputError, RefusedError, ScenarioError
+from mptcplab.results import Results
 
 # Simulates, and labels the result as the kernel's. The file `behaviour` beside it says what else it does.
 FAKE = '''\
@@ -263,6 +265,48 @@ def test_a_run_that_ended_early_is_kept_marked_and_an_error(fake: Fake, scenario
     assert caught.value.results.flow.height > 0
 
 
+def test_a_full_disk_leaves_an_earlier_result_and_finished_runs_and_nothing_else(
+    fake: Fake, scenario: Path, tmp_path: Path
+) -> None:
+    """An unfinished result with a second copy of the finished runs took the room that was missing."""
+    out = tmp_path / "place" / "o"
+
+    def run(reps: int) -> Results:
+        return mptcplab.run(scenario, "lia", reps, engine="kernel", duration="2 s", out=out, progress=False)
+
+    run(1)
+    former = {path.name: path.read_bytes() for path in out.iterdir()}
+    fake.behave(late_error="error: cannot write x/link.parquet: No space left on device (os error 28)\n\nhint: room")
+    with pytest.raises(OutputError, match="No space left on device"):
+        run(3)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == former
+    assert sorted(path.name for path in out.parent.iterdir()) == ["o", "o.partial"]
+    states = {Path(one.directory).name: (one.state, one.runs) for one in mptcplab.ls(out.parent)}
+    assert states == {"o": ("complete", 1), "o.partial": ("unfinished", 2)}
+    fake.behave()
+    assert run(3).runs["rep"].to_list() == [0, 1, 2]
+    assert [path.name for path in out.parent.iterdir()] == ["o"]
+
+
+def test_a_list_calls_a_result_unfinished_whose_command_an_error_ended(
+    fake: Fake, scenario: Path, tmp_path: Path
+) -> None:
+    """All its runs are complete, but it has not all that it was to have; it was listed as complete."""
+    out = tmp_path / "place" / "o"
+    mptcplab.run(scenario, "lia", 1, engine="kernel", duration="2 s", out=out, progress=False)
+    fake.behave(late_error="error: the lab died")
+    for at, suffix in enumerate(("", "-2"), 2):
+        with pytest.raises(mptcplab.UnfinishedError, match="the lab died") as caught:
+            mptcplab.run(scenario, "lia", at, engine="kernel", duration="2 s", out=out, force=True, progress=False)
+        assert caught.value.results.directory.name == f"o.unfinished{suffix}"
+        # The stand-in has one place for what it keeps.
+        shutil.rmtree(out.with_name("o.partial"))
+    states = {Path(one.directory).name: (one.state, one.remark) for one in mptcplab.ls(out.parent)}
+    assert states["o"] == ("complete", "")
+    for name in ("o.unfinished", "o.unfinished-2"):
+        assert states[name] == ("unfinished", "an error ended its command; it has what was there by then")
+
+
 def test_an_error_of_the_program_is_raised_with_its_hint(fake: Fake, scenario: Path, tmp_path: Path) -> None:
     fake.behave(error=f'error: {scenario}:9:1: scheduler: "minrtt"\n\nhint: leave it out')
     done = lab("run", scenario, "--engine", "kernel", cwd=tmp_path)
@@ -284,6 +328,7 @@ def test_an_error_of_the_program_is_raised_with_its_hint(fake: Fake, scenario: P
         ("command line: tcp.cwnd_clamp: 90 packets", ScenarioError),
         ("the kernel refused spin as mpl_3f_2: infinite loop detected", RefusedError),
         ("the kernel refused the tracer: no memory", EngineError),
+        ("cannot write o/000001/link.parquet: No space left on device (os error 28)", OutputError),
         ("the kernel has no type information", EngineError),
     ],
 )

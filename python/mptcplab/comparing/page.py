@@ -58,7 +58,10 @@ def write_comparison(found: Comparison, path: Path, metrics: Sequence[str]) -> P
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
     except OSError as error:
-        raise OutputError(f"cannot write the page: {error.filename or path}: {error.strerror}") from error
+        hint = "make room there, or choose another name"
+        raise OutputError(
+            with_hint(f"cannot write the page: {error.filename or path}: {error.strerror}", hint)
+        ) from error
     return path
 
 

@@ -5,6 +5,7 @@ The program itself deals with sockets, namespaces and eBPF.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -21,7 +22,15 @@ from typing import IO, Any, NoReturn
 
 from mptcplab.capabilities import OWN_TRAFFIC
 from mptcplab.engines.process import die_with_parent, end
-from mptcplab.errors import COMMAND_LINE, EngineError, MptcplabError, RefusedError, ScenarioError, with_hint
+from mptcplab.errors import (
+    COMMAND_LINE,
+    EngineError,
+    MptcplabError,
+    OutputError,
+    RefusedError,
+    ScenarioError,
+    with_hint,
+)
 from mptcplab.scratch import Scratch
 
 Progress = Callable[[int, int, float, float], None]
@@ -50,6 +59,8 @@ _GRACE_S = 15.0
 # How an error begins if the kernel does not take an algorithm of a run, whose name there begins with `RUN_PREFIX`
 # (crates/mptcplab-bpf/src/registered.rs).
 _REFUSED_ALGORITHM = re.compile(r"the kernel refused \S+ as mpl_")
+# What it says of a disk that is full or broken, or of a file that may not grow, as Rust writes errors of the system.
+_OF_THE_DISK = re.compile(rf"\(os error ({errno.ENOSPC}|{errno.EIO}|{errno.EDQUOT}|{errno.EFBIG})\)")
 # The end of an error about its options.
 _ABOUT_ITSELF = re.compile(r"(\n\nUsage: .*)?\n\nFor more information, try '--help'\.$", re.DOTALL)
 _POLL_S = 0.1
@@ -300,4 +311,6 @@ def failure(stderr: str, code: int, file: str | None = None) -> MptcplabError:
     # An error that begins with a position in the user's file, or what the user changes in it, is about that file.
     if file is not None and text.startswith((f"{file}:", f"{file} does not compile", COMMAND_LINE)):
         return ScenarioError(text)
+    if _OF_THE_DISK.search(text):
+        return OutputError(text)
     return RefusedError(text) if _REFUSED_ALGORITHM.match(text) else EngineError(text)

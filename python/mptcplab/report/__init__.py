@@ -50,7 +50,10 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True, judged: Judg
             for finish in saved:
                 finish()
         except OSError as error:
-            raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
+            hint = "the traces stay as they are: `mptcplab report DIRECTORY` writes the report of them again"
+            raise OutputError(
+                with_hint(f"cannot write the report: {error.filename or path}: {error.strerror}", hint)
+            ) from error
     return path
 
 
