@@ -205,6 +205,46 @@ def test_small_rates_are_not_shown_as_zero(tmp_path: Path) -> None:
     assert [row[4] for row in compared.rows if row[3] == "sf2"] == ["0.00072 Mbit/s"]
 
 
+CROWD = """\
+duration = "300 ms"
+cc = "lia"
+links.near = { count = 70, from = "s-{}", to = "R", rate = "9 Mbit/s", delay = "3 ms" }
+links.far = { count = 70, from = "s-{}", to = "R", rate = "4 Mbit/s", delay = "11 ms" }
+links.neck = { from = "R", to = "D", rate = "80 Mbit/s", delay = "7 ms" }
+links.side = { from = "R", to = "D", rate = "20 Mbit/s", delay = "7 ms" }
+flows.web = { count = 70, paths = [["near-{}", "neck"], ["far-{}", "neck"]] }
+flows.web-90 = { path = ["near-5", "side"] }
+flows.noise = { count = 60, path = ["neck"], transport = "udp", rate = "10 kbit/s" }
+"""
+
+
+def test_families_in_a_network_too_large_to_draw_are_listed_once(tmp_path: Path) -> None:
+    """The first forty of their flows took a line for every subflow, and the flows declared after them had none."""
+    scenario = tmp_path / "crowd.toml"
+    scenario.write_text(CROWD)
+    network = html.about_network(mptcplab.run(scenario, reps=1, progress=False))
+    assert network["topology"] == ""
+    assert network["subflows"] == 70 * 2 + 1 + 60
+    assert [(row["label"], row["path"]) for row in network["flows"]] == [
+        ("web \N{MULTIPLICATION SIGN} 70 sf1", "near-{} → neck"),
+        ("web \N{MULTIPLICATION SIGN} 70 sf2", "far-{} → neck"),
+        ("web-90", "near-5 → side"),
+        ("noise \N{MULTIPLICATION SIGN} 60", "neck"),
+    ]
+    assert network["flows_left_out"] == ""
+
+
+def test_udp_streams_that_are_declared_together_are_one_line_of_a_drawing(tmp_path: Path) -> None:
+    """Each had a line, in the drawing and in the list below it."""
+    scenario = tmp_path / "streams.toml"
+    streams = CROWD.replace("count = 70", "count = 1").replace("near-5", "near-1")
+    scenario.write_text(streams)
+    network = html.about_network(mptcplab.run(scenario, reps=1, progress=False))
+    assert network["topology"]
+    labels = [row["label"] for row in network["flows"]]
+    assert labels == ["web sf1", "web sf2", "web-90", "noise \N{MULTIPLICATION SIGN} 60"]
+
+
 def test_a_value_cannot_end_or_open_the_script(tmp_path: Path) -> None:
     """`<!--<script>` in JSON makes a browser skip the end of the script, as does `</script>`."""
     runs = []

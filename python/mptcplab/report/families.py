@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def entities(trace: Trace) -> list[Entity]:
 
 def _entities(trace: Trace) -> list[Entity]:
     flows = dict.fromkeys(flow.name for topology in trace.topologies.values() for flow in topology.connections)
-    declared = _declared(trace)
+    declared = _declared(trace, "flows")
     members: dict[str, list[str]] = {}
     for name in flows:
         members.setdefault(family_of(name, declared), []).append(name)
@@ -75,16 +76,62 @@ def condensed(trace: Trace, topology: Topology) -> Topology:
     """The topology with one flow for every family whose flows have the same paths, named after the family."""
     by_name = {flow.name: flow for flow in topology.flows}
     kept: dict[str, Flow] = {}
-    families = {name: entity for entity in entities(trace) if entity.is_family for name in entity.members}
+    families = _with_udp(trace, topology)
     for name, flow in by_name.items():
         entity = families.get(name)
         members = [by_name[one] for one in entity.members if one in by_name] if entity is not None else [flow]
         if entity is None or len({one.paths for one in members}) > 1:
             kept[name] = flow
         else:
-            times = "\N{MULTIPLICATION SIGN}"
-            kept.setdefault(entity.name, replace(flow, name=f"{entity.name} {times} {len(members)}"))
+            kept.setdefault(entity.name, replace(flow, name=_times(entity.name, len(members))))
     return replace(topology, flows=tuple(kept.values()))
+
+
+def listed(trace: Trace, topology: Topology) -> Topology:
+    """The topology for a list of its flows where no drawing is: flows that are declared together as one.
+
+    Their paths may differ in the numbers of links, which are written as in the scenario file: `access-{}`.
+    """
+    links = _declared(trace, "links")
+    declared = _declared(trace, "flows")
+    groups: dict[tuple[object, ...], list[Flow]] = {}
+    for flow in topology.flows:
+        patterns = tuple(tuple(family_of(link, links) for link in path) for path in flow.paths)
+        alike = tuple((one.name, one.base_rtt_ns, one.backup) for one in flow.subflows)
+        what = (family_of(flow.name, declared), flow.transport, flow.traffic, patterns, alike)
+        groups.setdefault(what, []).append(flow)
+    sizes = Counter(what[0] for what, flows in groups.items() for _ in flows)
+    return replace(topology, flows=tuple(_together(what, flows, sizes) for what, flows in groups.items()))
+
+
+def _together(what: tuple[object, ...], flows: list[Flow], sizes: Counter[object]) -> Flow:
+    """One flow for several that are alike; `sizes` has the number of flows of every family."""
+    first, others = flows[0], len(flows) - 1
+    name = f"{first.name} and {others:,} more" if others else first.name
+    if len(flows) == sizes[what[0]]:
+        name = _times(str(what[0]), len(flows))
+    subflows = []
+    for at, subflow in enumerate(first.subflows):
+        places = zip(*(flow.subflows[at].path for flow in flows), strict=True)
+        path = tuple(one[0] if len(set(one)) == 1 else f"{one[0].rpartition('-')[0]}-{{}}" for one in places)
+        subflows.append(replace(subflow, path=path))
+    return replace(first, name=name, subflows=tuple(subflows))
+
+
+def _times(name: str, count: int) -> str:
+    return f"{name} \N{MULTIPLICATION SIGN} {count:,}" if count > 1 else name
+
+
+def _with_udp(trace: Trace, topology: Topology) -> dict[str, Entity]:
+    """The family of every flow that has one, UDP streams among them, which `entities` leaves out."""
+    found = {name: entity for entity in entities(trace) if entity.is_family for name in entity.members}
+    declared = _declared(trace, "flows")
+    streams: dict[str, list[str]] = {}
+    for flow in topology.flows:
+        if flow.transport == "udp":
+            streams.setdefault(family_of(flow.name, declared), []).append(flow.name)
+    families = (Entity(name, tuple(members)) for name, members in streams.items())
+    return found | {name: entity for entity in families if entity.is_family for name in entity.members}
 
 
 def styles(trace: Trace, topology: Topology) -> dict[tuple[str, str], Style]:
@@ -158,13 +205,13 @@ def has_families(trace: Trace) -> bool:
     return any(entity.is_family and len(entity.members) > 1 for entity in entities(trace))
 
 
-def _declared(trace: Trace) -> set[str]:
-    """The names of flows in the scenario file."""
+def _declared(trace: Trace, what: str) -> set[str]:
+    """The names of flows or links in the scenario file."""
     try:
-        flows = tomllib.loads(trace.runs["scenario_toml"][0]).get("flows", {})
+        found = tomllib.loads(trace.runs["scenario_toml"][0]).get(what, {})
     except tomllib.TOMLDecodeError:
         return set()
-    return set(flows) if isinstance(flows, dict) else set()
+    return set(found) if isinstance(found, dict) else set()
 
 
 def family_of(name: str, declared: set[str]) -> str:

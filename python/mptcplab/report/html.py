@@ -127,6 +127,9 @@ def about_network(trace: Trace) -> dict[str, Any]:
     """The network of the first run, with its flows."""
     topology = trace.topologies[trace.runs["run"][0]]
     shown = families.condensed(trace, topology)
+    is_drawn = topology_svg.can_draw(shown)
+    if not is_drawn:
+        shown = families.listed(trace, topology)
     # A flow that the drawing does not put together with others looks like its line.
     styles = families.styles(trace, shown) | {
         who: look
@@ -134,11 +137,11 @@ def about_network(trace: Trace) -> dict[str, Any]:
         if who[0] in {flow.name for flow in shown.flows}
     }
     return {
-        "topology": topology_svg.for_any_width(shown, styles) if topology_svg.can_draw(shown) else "",
+        "topology": topology_svg.for_any_width(shown, styles) if is_drawn else "",
         "varies": len({_shape(t) for t in trace.topologies.values()}) > 1,
         "flows": topology_svg.legend(shown, styles),
         "flows_left_out": topology_svg.left_out_of_legend(shown),
-        "subflows": sum(len(flow.subflows) for flow in shown.flows),
+        "subflows": sum(len(flow.subflows) for flow in topology.flows),
         "links": topology.data_links,
         "counted": counted,
     }
