@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -231,6 +232,27 @@ def test_several_errors_name_their_arguments() -> None:
     first, second = str(caught.value).split("\n\nerror: ")
     assert first.startswith("settings['links.A.rate']: \"7 foo\" is not a rate")
     assert second.startswith("sweep['links.B.delay']: \"5 foo\" is not a duration")
+
+
+def test_a_parameter_of_an_algorithm_that_has_none_of_it_names_those_that_there_are() -> None:
+    """The hint was to write a key path such as links.NAME.queue."""
+    gain: dict[str, Any] = {"cc.gain": [1, 2]}
+    with pytest.raises(MptcplabError) as caught:
+        mptcplab.run(MADE, cc="lia", sweep=gain)
+    expected = "sweep['cc.gain']: lia has no parameter \"gain\"\n\nhint: parameters of lia: dialect"
+    assert str(caught.value) == expected
+    with pytest.raises(MptcplabError, match=r"dialect of lia,\s+weight of ewtcp$"):
+        mptcplab.run(MADE, cc="lia,ewtcp", sweep=gain)
+    with pytest.raises(MptcplabError) as caught:
+        mptcplab.run(MADE, sweep={"flows.mp.cc.gain": [1, 2]})
+    # Once, although it is missing for both values.
+    assert str(caught.value).count("missing: it says which algorithm") == 1
+
+
+def test_a_parameter_of_the_only_algorithm_is_swept_by_its_key_path() -> None:
+    results = mptcplab.run(MADE, cc="ewtcp", reps=1, sweep={"cc.weight": ["fair", "sqrt"]}, progress=False)
+    found = [{flow["cc"]["text"] for flow in json.loads(text)["flows"]} for text in results.runs["resolved"]]
+    assert found == [{"ewtcp(weight=fair)", "cubic"}, {"ewtcp(weight=sqrt)", "cubic"}]
 
 
 def test_other_functions_and_methods_name_their_arguments(tmp_path: Path) -> None:

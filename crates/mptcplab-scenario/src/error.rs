@@ -88,6 +88,8 @@ impl Error {
             Origin::Nowhere => (1, 0, 0),
             Origin::File { line, column } => (2, line, column),
         });
+        // A key that a sweep adds may be missing in the same way in more than one place.
+        diagnostics.dedup();
         Self { diagnostics }
     }
 }
@@ -160,7 +162,7 @@ const WIDTH: usize = 100;
 const HINT: &str = "hint: ";
 
 /// `what: a, b, c` in lines that fit a hint.
-fn list(what: &str, names: &[&str]) -> String {
+pub(crate) fn list(what: &str, names: &[&str]) -> String {
     let mut text = format!("{what}:");
     let mut column = HINT.len() + text.chars().count();
     let left_out = names.len().saturating_sub(LISTED);

@@ -121,6 +121,31 @@ fn overrides_are_checked_like_the_file() {
             set("links.a.cc", "olia"),
             "command line: links.a.cc: unknown key \"cc\"\n\nhint: write the key path cc, or flows.NAME.cc",
         ),
+        (
+            set("cc.gain", "[1, 2]"),
+            "command line: cc.gain: lia has no parameter \"gain\"\n\nhint: parameters of lia: dialect",
+        ),
+        (
+            Overrides {
+                cc: Some(vec!["lia".into(), "ewtcp(weight=fair)".into()]),
+                ..set("cc.gain", "3")
+            },
+            "command line: cc.gain: no such key \"gain\"\n\n\
+             hint: write every value as an algorithm of its own, such as ewtcp(weight=fair); parameters here:\n\
+             \u{20}     dialect of lia, weight of ewtcp",
+        ),
+        (
+            Overrides {
+                cc: Some(vec!["reno".into(), "westwood".into()]),
+                ..set("cc.reno.gain", "3")
+            },
+            "command line: cc.reno: no such key \"reno\"\n\nhint: none of this list has parameters",
+        ),
+        (
+            set("flows.f.cc.gain", "[1, 2]"),
+            "command line: flows.f.cc.name: missing: it says which algorithm\n\n\
+             hint: write { name = \"ewtcp\", weight = \"fair\" }",
+        ),
         (set("", "3 s"), "command line: no such key \"\""),
         (
             set("links.a.loss", ""),

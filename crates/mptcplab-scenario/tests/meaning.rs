@@ -804,6 +804,53 @@ fn overrides_replace_and_add() {
     assert_eq!(sweep.text, SWEPT);
 }
 
+/// A name was no place for a parameter: only a table in the file was.
+#[test]
+fn a_parameter_is_set_and_swept_by_its_key_path_where_a_name_is_written() {
+    let text = "duration = \"9 s\"\ncc = \"lia\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\n\
+                delay = \"4 ms\"\naqm = \"red\"\n[flows.f]\npath = [\"a\"]\n\
+                [flows.g]\npath = [\"a\"]\ncc = \"ewtcp(weight=sqrt)\"\n";
+    let swept = sweep_with(
+        text,
+        &Overrides {
+            cc: Some(vec!["ewtcp".into()]),
+            set: vec![("cc.weight".into(), "[\"sqrt\", \"fair\"]".into())],
+            ..Overrides::default()
+        },
+    );
+    let weights = |flow: usize| -> Vec<_> {
+        let runs = swept.runs.iter();
+        runs.map(|run| tcp(&run.flows[flow]).cc.params.clone())
+            .collect()
+    };
+    let weight = |raw: u64| vec![("weight".to_string(), raw)];
+    assert_eq!(swept.axes[0].0, "cc.weight");
+    assert_eq!(weights(0), [weight(0), weight(1)]);
+    assert_eq!(weights(1), [weight(0), weight(0)]);
+    // A list of one name is this name, and what is in parentheses stays unless it is set.
+    let set = sweep_with(
+        text,
+        &Overrides {
+            set: vec![
+                ("cc".into(), "[\"ewtcp(weight=sqrt)\"]".into()),
+                ("cc.weight".into(), "fair".into()),
+                ("flows.g.cc.weight".into(), "fair".into()),
+                ("links.a.aqm.max_p".into(), "7 %".into()),
+            ],
+            ..Overrides::default()
+        },
+    );
+    assert!(set.axes.is_empty());
+    for flow in &set.runs[0].flows {
+        assert_eq!(tcp(flow).cc.params, weight(1));
+    }
+    let aqm = &set.runs[0].links[0].config.aqm;
+    assert!(
+        matches!(aqm, Aqm::Red { max_p, .. } if (max_p - 0.07).abs() < 1e-12),
+        "{aqm:?}"
+    );
+}
+
 #[test]
 fn an_override_without_a_value_takes_the_key_out() {
     let text = "duration = \"9 s\"\ncc = \"lia\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\n\

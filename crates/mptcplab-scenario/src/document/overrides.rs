@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::value::{Entry, Kind, Value, parse_override};
-use crate::error::{Diagnostic, Origin, join, suggest};
+use crate::error::{Diagnostic, Origin, join, list, suggest};
 use crate::format::{SCENARIO, TableSpec, Type};
+use crate::registry::{algorithm, parameters, scheduler};
 use crate::strayed::strayed;
 
 /// Changes to a scenario. Each is checked like the file itself; errors name "command line" as the place.
@@ -108,11 +109,19 @@ fn put(root: &mut Value, path: &str, value: Value) -> Result<(), Diagnostic> {
     let mut here = root;
     let mut done = String::new();
     let mut spec: Option<&'static TableSpec> = Some(&SCENARIO);
+    let mut place = Place::Table(&SCENARIO);
     let mut parts = path.trim().split('.').peekable();
     while let Some(part) = parts.next() {
         let last = parts.peek().is_none();
         let full = join(&done, part);
         if here.child_mut(part).is_none() {
+            place.spell_out(here);
+        }
+        if here.child_mut(part).is_none() {
+            if let Some(hint) = place.parameters_of(here) {
+                let message = format!("no such key \"{part}\"");
+                return Err(Diagnostic::new(Origin::CommandLine, full, message).hint(hint));
+            }
             let missing = missing_child(here, part, &full, spec, last)?;
             let Kind::Table(entries) = &mut here.kind else {
                 return Err(unknown(here, part, &full, spec));
@@ -120,6 +129,7 @@ fn put(root: &mut Value, path: &str, value: Value) -> Result<(), Diagnostic> {
             entries.push(missing);
         }
         spec = spec.and_then(|s| child_spec(s, part));
+        place = place.child(part);
         let Some(child) = here.child_mut(part) else {
             return Err(Diagnostic::new(Origin::CommandLine, full, "no such key"));
         };
@@ -134,12 +144,132 @@ fn put(root: &mut Value, path: &str, value: Value) -> Result<(), Diagnostic> {
 fn child_spec(spec: &'static TableSpec, key: &str) -> Option<&'static TableSpec> {
     match &spec.field(key)?.ty {
         Type::Table(spec) | Type::Tables(spec) => Some(spec),
-        Type::OneOf(types) => types.iter().find_map(|ty| match ty {
-            Type::Table(spec) => Some(*spec),
-            _ => None,
-        }),
+        Type::OneOf(types) => inner_table(types),
         _ => None,
     }
+}
+
+/// What is declared at a place of a scenario.
+#[derive(Clone, Copy)]
+enum Place {
+    Table(&'static TableSpec),
+    /// A table whose keys are names.
+    Names(&'static TableSpec),
+    Value(&'static Type),
+    Unknown,
+}
+
+impl Place {
+    fn child(self, key: &str) -> Self {
+        let spec = match self {
+            Self::Table(spec) => spec,
+            Self::Names(spec) => return Self::Table(spec),
+            Self::Value(Type::Tables(spec)) if key.parse::<usize>().is_ok() => {
+                return Self::Table(spec);
+            }
+            // A value of a list, or a key of a table where there may also be a text.
+            Self::Value(_) if key.parse::<usize>().is_ok() => return self,
+            Self::Value(Type::OneOf(types)) => match inner_table(types) {
+                Some(spec) => spec,
+                None => return Self::Unknown,
+            },
+            Self::Value(_) | Self::Unknown => return Self::Unknown,
+        };
+        match spec.field(key).map(|field| &field.ty) {
+            Some(Type::Table(spec)) => Self::Table(spec),
+            Some(Type::Map(spec)) => Self::Names(spec),
+            Some(ty) => Self::Value(ty),
+            None => Self::Unknown,
+        }
+    }
+
+    /// Writes a name, such as that of an algorithm, as the table that its parameters are keys of. A list of one name is
+    /// that name.
+    fn spell_out(self, here: &mut Value) {
+        let has_calls = matches!(self, Self::Value(Type::Algorithm | Type::Scheduler));
+        let is_named = match self {
+            Self::Value(Type::OneOf(types)) => {
+                inner_table(types).is_some_and(|spec| spec.field("name").is_some())
+            }
+            _ => has_calls,
+        };
+        if !is_named {
+            return;
+        }
+        let one = match &here.kind {
+            Kind::List(items) => match items.as_slice() {
+                [one] => one.clone(),
+                _ => return,
+            },
+            _ => here.clone(),
+        };
+        let Kind::Text(text) = &one.kind else {
+            if matches!(one.kind, Kind::Table(_)) {
+                *here = one;
+            }
+            return;
+        };
+        let (name, given) = match parameters::call(text) {
+            Some(called) if has_calls => called,
+            _ => (text.as_str(), Vec::new()),
+        };
+        let named = std::iter::once(("name", name)).chain(given);
+        let entries = named.map(|(key, text)| Entry {
+            key: key.to_string(),
+            key_origin: one.origin,
+            value: Value::text(text, one.origin),
+        });
+        *here = Value {
+            kind: Kind::Table(entries.collect()),
+            origin: one.origin,
+        };
+    }
+
+    /// The hint for a parameter of a list of algorithms or schedulers: each has its own.
+    fn parameters_of(self, here: &Value) -> Option<String> {
+        let names = here.as_list()?.iter().filter_map(|item| {
+            let named = item.get("name").unwrap_or(item).as_text()?;
+            Some(parameters::call(named).map_or(named, |(name, _)| name))
+        });
+        let of_each = |known: fn(&str) -> Vec<&'static str>| -> Vec<String> {
+            let mut all: Vec<String> = Vec::new();
+            for name in names {
+                for parameter in known(name) {
+                    let text = format!("{parameter} of {name}");
+                    if !all.contains(&text) {
+                        all.push(text);
+                    }
+                }
+            }
+            all
+        };
+        let (what, example, all) = match self {
+            Self::Value(Type::Algorithm) => (
+                "an algorithm",
+                "ewtcp(weight=fair)",
+                of_each(algorithm::parameters),
+            ),
+            Self::Value(Type::Scheduler) => (
+                "a scheduler",
+                "minrtt(penalise=false)",
+                of_each(scheduler::parameters),
+            ),
+            _ => return None,
+        };
+        if all.is_empty() {
+            return Some("none of this list has parameters".to_owned());
+        }
+        let names: Vec<&str> = all.iter().map(String::as_str).collect();
+        let write = format!("write every value as {what} of its own, such as {example}");
+        Some(list(&format!("{write}; parameters here"), &names))
+    }
+}
+
+fn inner_table(types: &'static [Type]) -> Option<&'static TableSpec> {
+    types.iter().find_map(|ty| match ty {
+        Type::Table(spec) => Some(*spec),
+        _ => None,
+    })
 }
 
 /// A new entry for a declared key. Links and flows cannot be added.

@@ -27,6 +27,13 @@ pub(crate) fn resolve(item: &Item<'_>) -> Res<CcConfig> {
     )
 }
 
+/// The names of an algorithm's parameters; none for what is no algorithm of this build.
+pub(crate) fn parameters(name: &str) -> Vec<&'static str> {
+    mptcplab_cc::find(name).map_or_else(Vec::new, |found| {
+        found.params().iter().map(|spec| spec.name).collect()
+    })
+}
+
 fn check(
     item: &Item<'_>,
     (name, written): (&str, &Value),

@@ -1,5 +1,5 @@
 //! Congestion controls and packet schedulers: names and parameters, checked against the registered declarations.
 
 pub(crate) mod algorithm;
-mod parameters;
+pub(crate) mod parameters;
 pub(crate) mod scheduler;

@@ -61,23 +61,28 @@ pub(crate) fn read(item: &Item<'_>, form: &Form) -> Res<Written> {
 
 /// `ewtcp(weight=fair)` to name and parameters.
 fn split_call(text: &str, item: &Item<'_>, form: &Form) -> Res<(String, Vec<(String, Value)>)> {
-    let Some((name, rest)) = text.split_once('(') else {
-        return Ok((text.to_string(), Vec::new()));
-    };
-    let malformed = || {
+    let (name, given) = call(text).ok_or_else(|| {
         item.wrong(format!("is not {} with parameters", form.one))
             .hint(format!("write {}", form.call))
+    })?;
+    let parameters = given.into_iter().map(|(key, value)| {
+        let value = Value::text(value, item.value.origin);
+        (key.to_string(), value)
+    });
+    Ok((name.to_string(), parameters.collect()))
+}
+
+/// The name and the parameters in `ewtcp(weight=fair)`; none for what is no such text.
+pub(crate) fn call(text: &str) -> Option<(&str, Vec<(&str, &str)>)> {
+    let Some((name, rest)) = text.split_once('(') else {
+        return Some((text, Vec::new()));
     };
-    let inside = rest.trim_end().strip_suffix(')').ok_or_else(malformed)?;
-    let mut parameters = Vec::new();
-    for part in inside.split(',') {
-        let (key, value) = part.split_once('=').ok_or_else(malformed)?;
-        parameters.push((
-            key.trim().to_string(),
-            Value::text(value.trim(), item.value.origin),
-        ));
-    }
-    Ok((name.trim().to_string(), parameters))
+    let inside = rest.trim_end().strip_suffix(')')?;
+    let pairs = inside.split(',').map(|part| {
+        let (key, value) = part.split_once('=')?;
+        Some((key.trim(), value.trim()))
+    });
+    Some((name.trim(), pairs.collect::<Option<_>>()?))
 }
 
 /// Raw values of the written parameters, checked against `specs`, the parameters that `name` declares.

@@ -13,6 +13,13 @@ const FORM: Form = Form {
     table: "{ name = \"minrtt\", penalise = false }",
 };
 
+/// The names of a scheduler's parameters.
+pub(crate) fn parameters(name: &str) -> Vec<&'static str> {
+    mptcplab_model::sched::find(name).map_or_else(Vec::new, |found| {
+        found.params.iter().map(|spec| spec.name).collect()
+    })
+}
+
 /// The scheduler that a value names.
 pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
     let written = parameters::read(item, &FORM)?;
