@@ -263,6 +263,8 @@ def test_a_directory_collects_findings_and_refuses_other_files(tmp_path: Path) -
     for text, said in (
         (json.dumps([{"cc": "lia"}]), "not the findings of a hunt of this version"),
         (json.dumps({"cc": "lia"}), "not the findings of a hunt of this version"),
+        # It has nothing to read, and would be replaced.
+        ("{}", "not the findings of a hunt of this version"),
         ("[", "not JSON"),
     ):
         (tmp_path / "out" / "findings.json").write_text(text)

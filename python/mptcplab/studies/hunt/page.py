@@ -65,6 +65,8 @@ def read(directory: Path) -> list[Finding]:
     except ValueError as error:
         raise OutputError(with_hint(f"{path}: not JSON: {error}", hint)) from error
     try:
+        if not isinstance(found, list):
+            raise TypeError(found)
         return [_finding(one) for one in found]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise OutputError(with_hint(f"{path}: not the findings of a hunt of this version", hint)) from error
