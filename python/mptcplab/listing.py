@@ -16,6 +16,7 @@ from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import MptcplabError, ResultsError, with_hint
 from mptcplab.output import is_left_behind, is_unfinished
 from mptcplab.paths import path_of
+from mptcplab.terminal import note
 from mptcplab.text import Table, counted, size
 from mptcplab.trace.reader import COMPLETE, label, require_readable_name, tables_in
 
@@ -27,7 +28,8 @@ class Found:
     """A results directory, or one with runs of an unfinished result.
 
     `state` is "complete", "in use" (a process is making it), "unfinished" (some runs of a result that is not complete),
-    "not counted" (some runs do not count), "left behind" (of a process that was killed) or "damaged".
+    "not counted" (some runs do not count), "left behind" (of a process that was killed), "damaged" or
+    "unreadable" (this user may not read it).
     """
 
     directory: str
@@ -60,7 +62,14 @@ def ls(directory: str | PathLike[str] = "results") -> list[Found]:
     if not place.is_dir():
         what = "not a directory" if place.exists() else "no such directory"
         raise ResultsError(with_hint(f"{what}: {place}", "name a directory with results below it"))
-    return [_found(path) for path in sorted(_results(place))]
+    unreadable: dict[Path, OSError] = {}
+    found = [_found(path) for path in sorted(_results(place, unreadable))]
+    for closed, error in unreadable.items():
+        reason = f"cannot look into a directory: {closed}: {error.strerror}"
+        if closed == place:
+            raise ResultsError(with_hint(reason, "name a directory that you may read"))
+        note(f"note: {reason}")
+    return found
 
 
 def table(found: list[Found]) -> Table:
@@ -84,27 +93,25 @@ def table(found: list[Found]) -> Table:
     return Table(tuple((name, "") for name in head), tuple(rows), notes)
 
 
-def _results(place: Path) -> Iterator[Path]:
-    """The results directories at and below a place."""
-    if _is_result(place) or kept.is_kept(place):
-        yield place
-        return
+def _results(place: Path, unreadable: dict[Path, OSError]) -> Iterator[Path]:
+    """The results directories at and below a place; directories that cannot be read are added with their errors."""
     try:
+        if _is_result(place) or kept.is_kept(place):
+            yield place
+            return
         below = sorted(path for path in place.iterdir() if path.is_dir() and not path.is_symlink())
-    except OSError:
+    except OSError as error:
+        unreadable[place] = error
         return
     for path in below:
         if not path.name.startswith("."):
-            yield from _results(path)
+            yield from _results(path, unreadable)
 
 
 def _is_result(place: Path) -> bool:
     if (place / "run.parquet").is_file():
         return True
-    try:
-        below = [path for path in place.iterdir() if is_directory_of_engine(path.name)]
-    except OSError:
-        return False
+    below = [path for path in place.iterdir() if is_directory_of_engine(path.name)]
     return not kept.is_kept(place) and any((path / "run.parquet").is_file() for path in below)
 
 
@@ -117,7 +124,8 @@ def _found(place: Path) -> Found:
         rows = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String))
     except (pl.exceptions.PolarsError, OSError, MptcplabError) as error:
         remark = str(error).partition("\n")[0]
-        return Found(str(place), "damaged", "", (), (), 0, 0, 0, _bytes(place), (), remark)
+        state = "unreadable" if isinstance(error, PermissionError) else "damaged"
+        return Found(str(place), state, "", (), (), 0, 0, 0, _bytes(place), (), remark)
     bad = rows.filter(pl.col("status") != COMPLETE).height
     labels = rows.select("cc", "axes", "engine").unique(maintain_order=True)
     repetitions = rows.group_by("cc", "axes", "engine").len()["len"].max()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -457,6 +459,42 @@ def test_the_list_has_results_and_what_is_left_of_others(place: Path, tmp_path: 
     assert found["both"].bytes == sum(path.stat().st_size for path in both.iterdir())
     with pytest.raises(ResultsError, match="no such directory"):
         mptcplab.ls(tmp_path / "nowhere")
+
+
+def test_what_a_user_may_not_read_hides_no_results_from_a_list(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One such directory ended the list with an error about a file run.parquet in it."""
+    shutil.copytree(place / "lia", tmp_path / "good")
+    (tmp_path / "closed").mkdir()
+    shutil.copytree(place / "olia", tmp_path / "other")
+    is_file, scan = Path.is_file, pl.scan_parquet
+
+    def refused(path: Path) -> bool:
+        # As the system answers; the superuser may read everything.
+        if path.parent == tmp_path / "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return is_file(path)
+
+    def scanned(source: Path) -> pl.LazyFrame:
+        if source.parent == tmp_path / "other":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(source))
+        return scan(source)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    monkeypatch.setattr(pl, "scan_parquet", scanned)
+    states = {Path(one.directory).name: one.state for one in mptcplab.ls(tmp_path)}
+    assert states == {"good": "complete", "other": "unreadable"}
+    said = capsys.readouterr().err
+    assert said == f"note: cannot look into a directory: {tmp_path / 'closed'}: Permission denied\n"
+    with pytest.raises(ResultsError, match=r"^cannot look into a directory: .*closed: Permission denied"):
+        mptcplab.ls(tmp_path / "closed")
+
+
+def test_a_narrow_terminal_shows_the_differences(place: Path) -> None:
+    """It showed names, and left out the differences, for which one had asked."""
+    head = [name for name, _ in mptcplab.compare(place / "lia", place / "olia").table(["goodput"]).head]
+    assert head.index("Difference") < head.index("A")
 
 
 TWO = """

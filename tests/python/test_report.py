@@ -202,7 +202,7 @@ def test_small_rates_are_not_shown_as_zero(tmp_path: Path) -> None:
     assert "0.014 ± 0.025" in page
     assert "0.013 + 0.00072" in page
     compared = mptcplab.compare(tmp_path, tmp_path).table(["goodput"])
-    assert [row[4] for row in compared.rows if row[3] == "sf2"] == ["0.00072 Mbit/s"]
+    assert [row[5] for row in compared.rows if row[3] == "sf2"] == ["0.00072 Mbit/s"]
 
 
 CROWD = """\

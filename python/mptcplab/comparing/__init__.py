@@ -95,8 +95,9 @@ class Comparison:
 
     def table(self, metrics: Iterable[str]) -> Table:
         """The differences of some metrics as text."""
-        head = [("Algorithm", ""), ("Metric", ""), ("Flow", ""), ("Subflow", ""), ("A", ""), ("B", "")]
-        head += [("Difference", ""), ("Pairs", "")]
+        # A terminal that is too narrow shows the first columns.
+        head = [("Algorithm", ""), ("Metric", ""), ("Flow", ""), ("Subflow", ""), ("Difference", "")]
+        head += [("A", ""), ("B", ""), ("Pairs", "")]
         rows = self.differences.filter(pl.col("metric").is_in(list(metrics)))
         star = "The 95 % interval of a difference with * is without 0; without any difference, that is 1 of 20 rows."
         notes = (*self.notes, star)
@@ -172,7 +173,10 @@ def _of_one_result(
     directory: str | PathLike[str], other: str | PathLike[str] | None, cc: str | Iterable[str] | None
 ) -> Comparison:
     if other is not None or cc is None:
-        raise ResultsError("compare needs either a second directory or two algorithms of the first one")
+        hint = "name two results directories; or one of them, and with --cc (in Python cc) two of its algorithms"
+        raise ResultsError(
+            with_hint("compare needs either a second directory or two algorithms of the first one", hint)
+        )
     two = as_names(cc, "cc", "lia,olia")
     if len(set(two)) != 2 or len(two) != 2:
         raise ResultsError(with_hint(f"cc: {','.join(two)!r} does not name two algorithms", "for example lia,olia"))
@@ -365,8 +369,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         metric.title,
         row["flow"] or "",
         entity,
-        *means,
         shown,
+        *means,
         f"{row['n_b']}" if row["paired"] else "no",
     )
 
