@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 from pathlib import Path
 
-from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.errors import MptcplabError, OutputError, with_hint
 from mptcplab.output import writing
 
 PERIOD_MS = 60_000
@@ -117,8 +117,15 @@ def number(name: str, text: str) -> Decimal:
     return value
 
 
+# How a file begins.
+_HEAD = "# mptcplab walk: "
+
+
 def write(directory: Path, walk: Walk) -> list[Path]:
-    """Write `wifi-REP.csv` and `cellular-REP.csv` for every repetition; a scenario's `schedule_file` reads them."""
+    """Write `wifi-REP.csv` and `cellular-REP.csv` for every repetition; a scenario's `schedule_file` reads them.
+
+    Files of an earlier walk are replaced, and no others.
+    """
     texts = {
         directory / f"{radio.name}-{rep}.csv": changes(radio, walk, rep)
         for rep in range(walk.repetitions)
@@ -126,6 +133,9 @@ def write(directory: Path, walk: Walk) -> list[Path]:
     }
     with writing(f"write to {directory}", "choose another --out"):
         directory.mkdir(parents=True, exist_ok=True)
+        for path in texts:
+            if path.exists() and not path.read_bytes().startswith(_HEAD.encode("ascii")):
+                raise OutputError(with_hint(f"a file that no walk has written: {path}", "choose another --out"))
         for path, text in texts.items():
             path.write_text(text, encoding="ascii", newline="\n")
     return list(texts)
@@ -140,7 +150,7 @@ def changes(radio: Radio, walk: Walk, rep: int) -> str:
 def _lines(radio: Radio, walk: Walk, rep: int) -> Iterator[str]:
     full_bps = 1_000_000 * (walk.wifi_mbps if radio is WIFI else walk.cellular_mbps)
     start_ms = int(1000 * (walk.phase_s + rep * walk.phase_step_s))
-    yield f"# mptcplab walk: {radio.name}, seed {walk.seed}, repetition {rep}, from {start_ms} ms of the walk"
+    yield f"{_HEAD}{radio.name}, seed {walk.seed}, repetition {rep}, from {start_ms} ms of the walk"
     yield "at_ms,rate_bps,loss_ppm"
     factors = fading(radio, f"{walk.seed}/{rep}/{radio.name}")
     before: tuple[int | None, int | None] = (None, None)

@@ -683,3 +683,10 @@ def test_a_name_that_is_none_leaves_no_directory(words: tuple[str, ...], tmp_pat
     assert (refused.returncode, refused.stdout) == (2, "")
     assert re.match("error: (no such|not a scenario).*\n\nhint: ", refused.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_scenario_for_a_dash_is_printed(tmp_path: Path) -> None:
+    """It became a file of that name, which no other command takes."""
+    done = lab("new", "-", cwd=tmp_path)
+    assert done.stdout == lab("new", cwd=tmp_path).stdout
+    assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,7 @@ import pytest
 
 import mptcplab
 from mptcplab import mobility
+from mptcplab.errors import OutputError
 from mptcplab.mobility import CELLULAR, WIFI, Walk
 
 COMMITTED = Path(__file__).parents[2] / "scenarios/traces/walk"
@@ -162,3 +163,16 @@ def test_setup_makes_the_walk_that_the_papers_scenarios_name(tmp_path: Path) -> 
     written = sorted(mobility.write(tmp_path, walk), key=lambda path: path.name)
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in written)).hexdigest()
     assert digest == "fd5663b72dbc9c4ccb60194ba8718b1bb329b990279a3ba3b4ad8a5f9dbde0da"
+
+
+def test_a_walk_replaces_files_of_walks_and_no_others(tmp_path: Path) -> None:
+    """A recording of one's own that was called wifi-0.csv was lost."""
+    mptcplab.walk(tmp_path, duration_s=5, seed=1)
+    first = (tmp_path / "wifi-0.csv").read_bytes()
+    mptcplab.walk(tmp_path, duration_s=5, seed=2)
+    assert (tmp_path / "wifi-0.csv").read_bytes() != first
+    (tmp_path / "cellular-0.csv").write_text("at_ms,rate_bps\n0,7000000\n")
+    second = (tmp_path / "wifi-0.csv").read_bytes()
+    with pytest.raises(OutputError, match=r"a file that no walk has written: .*cellular-0.csv"):
+        mptcplab.walk(tmp_path, duration_s=5, seed=3)
+    assert (tmp_path / "wifi-0.csv").read_bytes() == second

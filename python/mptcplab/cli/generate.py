@@ -118,7 +118,9 @@ def new(
     file: Annotated[
         Path | None,
         typer.Argument(
-            parser=options.path, metavar="FILE", help="File to write (TOML); without it the scenario is printed."
+            parser=options.path,
+            metavar="FILE",
+            help="File to write (TOML); without it, or for -, the scenario is printed.",
         ),
     ] = None,
     title: Annotated[
@@ -194,7 +196,7 @@ def new(
         warmup=warmup,
         reps=reps,
     )
-    if file is None:
+    if file is None or str(file) == "-":
         if as_json:
             print_json({"written": None, "scenario": made.to_dict()})
         else:
