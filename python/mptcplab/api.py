@@ -108,7 +108,9 @@ def check(
         if engine_of(name).has_sockets:
             hint = "check it for sim, fluid, or both; a kernel refuses what it cannot do when `run` starts it"
             raise MptcplabError(with_hint(f"the limits of the engine {name} cannot be checked without a run", hint))
-    with named_in_errors(settings if overrides is None else overrides.settings, sweep), source(scenario) as path:
+    # Of overrides, it is not known yet whether they are any.
+    set_there = getattr(overrides, "settings", settings)
+    with named_in_errors(set_there, sweep), source(scenario) as path:
         found = check_file(path, changes)
         if SIM.name in names:
             sim.reject_unsupported(path, changes.to_json())

@@ -53,7 +53,7 @@ def of_arguments(
     >>> of_arguments('command line: cc: no algorithm "olla"')
     'cc: no algorithm "olla"'
     >>> of_arguments('command line: cc.gain: lia has no parameter "gain"', sweep={"cc.gain": [1, 2]})
-    "sweep['cc.gain']: lia has no parameter \"gain\""
+    'sweep[\'cc.gain\']: lia has no parameter "gain"'
     >>> of_arguments('command line: links.b: no such key "b"', {"links.b.rate": "3 Mbit/s"})
     'settings[\'links.b.rate\']: links.b: no such key "b"'
     """

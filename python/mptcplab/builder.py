@@ -155,7 +155,7 @@ class Scenario:
 
     def check(self, overrides: Overrides | None = None) -> dict[str, Any]:
         """Validate it; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
-        with named_in_errors(overrides.settings if overrides else None), source(self) as path:
+        with named_in_errors(getattr(overrides, "settings", None)), source(self) as path:
             return files.check(path, overrides)
 
     def to_dict(self) -> dict[str, Any]:
