@@ -527,7 +527,7 @@ def hunt(
         raise MptcplabError(with_hint("the simulator cannot confirm what it has found itself: 'sim'", hint))
     for engine in engines:
         if not engine_of(engine).has_packets:
-            hint = "vm or kernel: repetitions on the fluid are all the same, so that they have no interval"
+            hint = "vm or kernel: repetitions on the fluid engine are all the same, so that they have no interval"
             raise MptcplabError(with_hint(f"an engine without packets cannot confirm anything: {engine!r}", hint))
     asked = hunting.Hunt(
         name,
@@ -555,7 +555,7 @@ def _one_engine_with_packets(engine: str) -> str:
     if len(names) > 1:
         raise MptcplabError(with_hint(f"engine: more than one: {engine!r}", "make a study on each of them"))
     if not engine_of(names[0]).has_packets:
-        hint = "sim, vm or kernel: repetitions on the fluid are all the same, so that they give no verdicts"
+        hint = "sim, vm or kernel: repetitions on the fluid engine are all the same, so that they give no verdicts"
         raise MptcplabError(with_hint(f"engine: it has no packets: {engine!r}", hint))
     (name,) = parse_engines(names)
     return name

@@ -102,7 +102,7 @@ def test_counts_have_a_row_per_paper_and_totals(tmp_path: Path) -> None:
 def test_opposite_verdicts_under_todays_rules_are_named(tmp_path: Path) -> None:
     made = made_in(tmp_path)
     text = dependence([made])
-    assert text.startswith("1 of these claims were judged under today's rules")
+    assert text.startswith("1 of these claims was judged under today's rules")
     assert text.endswith("1 of them has the opposite verdict there (C-2).")
 
 

@@ -146,6 +146,17 @@ fn overrides_are_checked_like_the_file() {
             "command line: flows.f.cc.name: missing: it says which algorithm\n\n\
              hint: write { name = \"ewtcp\", weight = \"fair\" }",
         ),
+        (
+            Overrides {
+                set: vec![
+                    ("scheduler.penalise".into(), "false".into()),
+                    ("scheduler".into(), "[\"minrtt\", \"ecf\"]".into()),
+                ],
+                ..Overrides::default()
+            },
+            "command line: scheduler.penalise: it would be lost, because scheduler is set after it\n\n\
+             hint: write it as a part of the value of scheduler",
+        ),
         (set("", "3 s"), "command line: no such key \"\""),
         (
             set("links.a.loss", ""),

@@ -48,7 +48,7 @@ run_table! {
     scenario_toml: String, "", "the scenario file as it was read";
     resolved: String, "", "the run with every default filled in, JSON";
     subflow_cc: String, "", "algorithm and parameters that each subflow really ran, a JSON list";
-    scheduler: String, "", "packet scheduler that every MPTCP flow really had, a JSON object; null in a fluid, which has no packets";
+    scheduler: String, "", "packet scheduler that every MPTCP flow really had, a JSON object; null for the fluid engine, which has no packets";
     status: Status, "", "complete; partial: the run ended early; invalid: nothing may be concluded from it";
     status_reason: String, "", "why the status is not complete";
     digest: String, "", "digest of all that decides the run: resolved scenario, algorithms, engine; empty if it is not known";

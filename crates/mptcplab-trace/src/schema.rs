@@ -303,7 +303,7 @@ table! {
         flow: i32, "", "index of the flow, -1 if none";
         subflow: i32, "", "index of the subflow, -1 if none";
         link: i32, "", "index of the link, -1 if none";
-        value: u64, "", "depends on the kind";
+        value: u64, "", "what it means depends on the kind of event";
     }
 }
 

@@ -53,7 +53,9 @@ pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagn
             put(root, key, value)?;
         }
     }
-    for (path, value) in &overrides.set {
+    for (i, (path, value)) in overrides.set.iter().enumerate() {
+        let before = overrides.set[..i].iter().map(|(path, _)| path.as_str());
+        refuse_to_lose(before, path)?;
         if value.trim().is_empty() {
             remove(root, path.trim())?;
         } else {
@@ -61,6 +63,24 @@ pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagn
         }
     }
     Ok(())
+}
+
+/// An override may not replace the table in which one before it has set a key: that would be lost.
+fn refuse_to_lose<'a>(
+    mut before: impl Iterator<Item = &'a str>,
+    path: &str,
+) -> Result<(), Diagnostic> {
+    let path = path.trim();
+    let lies_in = |other: &&str| {
+        let rest = other.trim().strip_prefix(path);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let Some(lost) = before.find(lies_in) else {
+        return Ok(());
+    };
+    let message = format!("it would be lost, because {path} is set after it");
+    let diagnostic = Diagnostic::new(Origin::CommandLine, lost.trim().to_string(), message);
+    Err(diagnostic.hint(format!("write it as a part of the value of {path}")))
 }
 
 /// Removes a key of the file.

@@ -28,7 +28,7 @@ pub(crate) static LINK: TableSpec = TableSpec {
         DIRECTION_FIELDS,
         keys! {
             /// Whether the reverse direction has the same random loss, with the same changes but independent random
-            /// numbers. ACKs are then lost, too.
+            /// numbers. ACKs are then lost as well.
             loss_both: field(Type::Bool, Need::Default("false")),
             /// The direction from `to` to `from`, named `X~`; `false` for none.
             reverse: fixed(

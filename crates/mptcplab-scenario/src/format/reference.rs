@@ -20,7 +20,7 @@ pub fn reference_page() -> String {
 const INTRODUCTION: &str = "\
 # The scenario format
 
-<!-- Generated from crates/mptcplab-scenario by `mptcplab docs`. Don't edit. -->
+<!-- Generated from crates/mptcplab-scenario by `mptcplab docs`; do not edit. -->
 
 A scenario is a TOML file that describes a network, the flows on it, and the duration and the number of runs. The parser
 is strict: an unknown key, a wrong unit or a path whose links do not join is an error. The message names file, line, key

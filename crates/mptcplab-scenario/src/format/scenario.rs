@@ -59,7 +59,7 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
             ]),
             Need::Default("10 ms"),
         ),
-        /// Whether the trace also has a row for every ACK.
+        /// Whether the table `subflow` of the trace also has a row for every ACK.
         per_ack: fixed(Type::Bool, Need::Default("false")),
         /// How ACKs are sent and counted.
         profile: field(PROFILES, Need::Default("linux-acked")),

@@ -64,11 +64,13 @@ def dependence(found: Sequence[Reproduction]) -> str:
     twice = [judged for one in found for judged in one.claims if len(judged.findings) > 1]
     opposite = [judged.claim.id for judged in twice if judged.profile_dependent]
     if not twice:
-        return "No claim was judged under today's rules as well."
+        return "No claim was judged under today's rules in addition to the paper's."
     which = f" ({', '.join(opposite)})" if opposite else ""
+    were = "was" if len(twice) == 1 else "were"
+    have = "has" if len(opposite) == 1 else "have"
     return (
-        f"{len(twice)} of these claims were judged under today's rules as well as under the paper's; "
-        f"{len(opposite)} of them {'has' if len(opposite) == 1 else 'have'} the opposite verdict there{which}."
+        f"{len(twice)} of these claims {were} judged under today's rules as well as under the paper's; "
+        f"{len(opposite)} of them {have} the opposite verdict there{which}."
     )
 
 
