@@ -99,7 +99,10 @@ class Comparison:
         head = [("Algorithm", ""), ("Metric", ""), ("Flow", ""), ("Subflow", ""), ("Difference", "")]
         head += [("A", ""), ("B", ""), ("Pairs", "")]
         rows = self.differences.filter(pl.col("metric").is_in(list(metrics)))
-        star = "The 95 % interval of a difference with * is without 0; without any difference, that is 1 of 20 rows."
+        star = (
+            "The 95 % interval of a difference with * does not contain 0; if A and B did not differ, that would be so "
+            "in 1 of 20 rows."
+        )
         notes = (*self.notes, star)
         cells = tuple(_cells(row) for row in rows.iter_rows(named=True))
         return Table(tuple(head), cells, notes if "*" in str(cells) else tuple(self.notes))

@@ -164,7 +164,7 @@ def _about_table(found: Comparison) -> str:
         return f"{text} With one repetition, there are no intervals, and differences may be chance."
     return (
         f"{text} Of all metrics, {certain:,} of {counted(judged.height, 'difference')} "
-        f"{'has' if certain == 1 else 'have'} an interval without 0; without any difference, about "
+        f"{'has' if certain == 1 else 'have'} an interval that does not contain 0; if A and B did not differ, about "
         f"{0.05 * judged.height:,.0f} would."
     )
 
@@ -172,7 +172,8 @@ def _about_table(found: Comparison) -> str:
 def _about_figures(table: Table, drawn: Mapping[str, object]) -> str:
     text = (
         "Marks are means with their 95 % intervals, and circles are single repetitions; a line joins the two of a "
-        "pair. On the right is the difference of B from A, with a full mark if its interval is without 0."
+        "pair. On the right is the difference of B from A, with a full mark if its interval "
+        "does not contain 0."
     )
     titles = list(dict.fromkeys(row[1] for row in table.rows))
     shown = {REGISTRY[name].title for name in list(drawn)[:_MOST_FIGURES]}

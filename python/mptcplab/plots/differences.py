@@ -65,7 +65,7 @@ class Row:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the interval of the difference is without 0."""
+        """Whether the interval of the difference does not contain 0."""
         return self.difference is not None and self.half is not None and abs(self.difference) > self.half
 
     @property
