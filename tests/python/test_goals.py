@@ -126,7 +126,10 @@ def test_another_engine_is_in_every_command() -> None:
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
-        ("fluid", "engine: it has no packets: 'fluid'\n\nhint: sim, vm or kernel: repetitions on the fluid engine are "),
+        (
+            "fluid",
+            "engine: it has no packets: 'fluid'\n\nhint: sim, vm or kernel: repetitions on the fluid engine are ",
+        ),
         ("sim,vm", "engine: more than one: 'sim,vm'\n\nhint: make a study on each of them"),
         ("ns3", "no such engine: 'ns3'\n\nhint: "),
     ],
