@@ -38,7 +38,7 @@ test-kernels: dev ## Test the kernel engine on Debian's oldest and newest kernel
 oldest: setup ## Run Python tests with the oldest versions of all dependencies (needs Python 3.11; a quarter of an hour)
 	@scripts/oldest-python.sh
 
-bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 and with 10,000 flows (about two minutes)
+bench: dev ## Measure the simulator's speed and memory on workloads W1 to W5 and with 10,000 flows (about two minutes)
 	@cargo build --quiet --release --locked -p mptcplab-bench
 	@cargo run --quiet --release --locked -p mptcplab-bench --bin suite
 

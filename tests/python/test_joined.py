@@ -21,6 +21,8 @@ from conftest import ROOT
 
 import mptcplab
 from mptcplab import kept
+from mptcplab.cli import results as commands
+from mptcplab.comparing import SHOWN
 from mptcplab.comparing import page as page_of_comparison
 from mptcplab.errors import MixedResultsWarning, MptcplabError, OutputError, ResultsError
 from mptcplab.output import TABLES
@@ -555,3 +557,8 @@ def test_c_files_are_compared_across_results(tmp_path: Path) -> None:
     (note,) = other.notes
     said = r"the scenario of own differs: flows\.mp\.cc: two C files of one name \(their SHA-256 begins with \w{8} "
     assert re.match(said, note), note
+
+
+def test_the_command_shows_the_metrics_that_a_page_has() -> None:
+    # Written twice, because the command must not import what reads tables.
+    assert commands._SHOWN.split(", ") == list(SHOWN)

@@ -172,8 +172,7 @@ def _about_table(found: Comparison) -> str:
 def _about_figures(table: Table, drawn: Mapping[str, object]) -> str:
     text = (
         "Marks are means with their 95 % intervals, and circles are single repetitions; a line joins the two of a "
-        "pair. On the right is the difference of B from A, with a full mark if its interval "
-        "does not contain 0."
+        "pair. On the right is the difference of B from A, with a full mark if its interval does not contain 0."
     )
     titles = list(dict.fromkeys(row[1] for row in table.rows))
     shown = {REGISTRY[name].title for name in list(drawn)[:_MOST_FIGURES]}
