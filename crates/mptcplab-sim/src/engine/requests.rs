@@ -64,7 +64,7 @@ impl Engine<'_> {
     /// Messages are complete in the direction `leg` of the connection `c`: they are answered, or requests are complete.
     #[inline(never)]
     pub(super) fn on_messages(&mut self, c: usize, leg: usize) {
-        while let Some(first_byte_ns) = self.apps[leg].conn.rx.messages.take_complete() {
+        while let Some(first_byte_ns) = self.apps[leg].conn.rx.take_complete_message() {
             let Some(dialogue) = dialogue(&mut self.apps[c]) else {
                 return;
             };
@@ -96,8 +96,8 @@ impl Engine<'_> {
             return;
         };
         let last = dialogue.answering(c).unwrap_or(c);
-        let messages = &self.apps[last].conn.rx.messages;
-        dialogue.record_unfinished(&mut self.world, |i| messages.first_byte_ns(i));
+        let rx = &self.apps[last].conn.rx;
+        dialogue.record_unfinished(&mut self.world, |i| rx.first_byte_of_message(i));
     }
 }
 

@@ -18,7 +18,7 @@ use mptcplab_trace::EventKind;
 /// times of it, the shares in scenarios/shared-bottleneck-fairness.toml were equal within their confidence intervals.
 const WAKE_UP_NS: u64 = 50_000;
 
-// In this order: `tx` begins a cache line, and the first line has what packets in both directions need.
+// In this order: the first line has what packets in both directions need.
 #[repr(C)]
 pub(crate) struct Connection {
     pub(crate) subflows: Vec<Subflow>,
@@ -32,9 +32,6 @@ pub(crate) struct Connection {
     pub(crate) read_timer: Timer,
     pub(crate) tx: ConnectionSender,
 }
-
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(std::mem::offset_of!(Connection, tx) % 64 == 0);
 
 impl Connection {
     /// `answers_push`: acknowledge segments with PSH as Linux does since 6.6; only senders with `tso` set the flag.

@@ -21,17 +21,10 @@ pub(crate) struct Messages {
     expected: VecDeque<(Place, u64)>,
     /// The times of the first bytes of messages that are complete and that the application has not taken.
     complete: VecDeque<u64>,
-    in_use: bool,
 }
 
 impl Messages {
-    /// Whether the connection carries messages at all.
-    pub(crate) fn is_in_use(&self) -> bool {
-        self.in_use
-    }
-
     pub(crate) fn expect(&mut self, place: Place) {
-        self.in_use = true;
         if let Some((before, _)) = self.expected.back_mut() {
             if before.end == place.first + 1 {
                 // The segment that both share is short by what the later one leaves.
@@ -96,7 +89,6 @@ mod tests {
     #[test]
     fn two_messages_that_share_a_segment_are_told_apart() {
         let mut messages = Messages::default();
-        assert!(!messages.is_in_use());
         messages.expect(place(0, 3, 700));
         messages.expect(place(2, 5, 90));
         assert_eq!(messages.milestone(), 1);

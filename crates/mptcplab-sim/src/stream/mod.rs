@@ -6,5 +6,6 @@ mod receive_memory;
 pub(crate) mod receive_window;
 pub(crate) mod receiver;
 pub(crate) mod reordering;
+pub(crate) mod seq_ring;
 
 pub(crate) use mptcplab_model::sched::DSN_MAX;

@@ -44,15 +44,27 @@ impl Reassembly {
     /// Take in one segment.
     #[inline]
     pub(crate) fn insert(&mut self, seq: u32) -> Arrival {
-        if seq == self.next {
-            self.next += 1;
-            return Arrival::InOrder(if self.held == 0 { 1 } else { 1 + self.drain() });
+        match self.take_next(seq) {
+            Some(n) => Arrival::InOrder(n),
+            None if self.keep(seq) => Arrival::OutOfOrder,
+            None => Arrival::Duplicate,
         }
-        if seq < self.next {
-            Arrival::Duplicate
-        } else {
-            self.insert_beyond(seq)
+    }
+
+    /// Take in a segment if it is the next one expected. Returns how many are in order now, itself included.
+    #[inline(always)]
+    pub(crate) fn take_next(&mut self, seq: u32) -> Option<u32> {
+        if seq != self.next {
+            return None;
         }
+        self.next += 1;
+        Some(if self.held == 0 { 1 } else { 1 + self.drain() })
+    }
+
+    /// Keep a segment that is not the next one expected. Returns whether it had not arrived before.
+    #[inline]
+    pub(crate) fn keep(&mut self, seq: u32) -> bool {
+        seq > self.next && self.keep_beyond(seq)
     }
 
     /// Have the bits of the next segments fetched into the cache.
@@ -64,17 +76,17 @@ impl Reassembly {
         }
     }
 
-    fn insert_beyond(&mut self, seq: u32) -> Arrival {
+    fn keep_beyond(&mut self, seq: u32) -> bool {
         if (seq - self.next) as usize >= self.words.len() * 64 {
             self.grow((seq - self.next) as usize + 1);
         }
         let (word, bit) = self.place(seq);
         if self.words[word] & bit != 0 {
-            return Arrival::Duplicate;
+            return false;
         }
         self.words[word] |= bit;
         self.held += 1;
-        Arrival::OutOfOrder
+        true
     }
 
     /// Give back a segment that was taken in out of order.
@@ -152,7 +164,7 @@ impl Reassembly {
         for distance in 0..(old.words.len() * 64) as u32 {
             let (word, bit) = old.place(old.next + distance);
             if old.words[word] & bit != 0 {
-                self.insert_beyond(old.next + distance);
+                self.keep_beyond(old.next + distance);
             }
         }
     }

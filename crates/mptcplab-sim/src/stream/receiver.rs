@@ -2,7 +2,7 @@
 
 use super::DSN_MAX;
 use super::messages::{Messages, Place};
-use super::reassembly::{Arrival, Reassembly};
+use super::reassembly::Reassembly;
 use super::receive_window::{MeasuredRtts, ReceiveRoom, SubflowWindow};
 use super::reordering::ReorderingStats;
 use crate::net::World;
@@ -35,8 +35,8 @@ pub(crate) struct ConnectionReceiver {
     pub(crate) duplicates: u32,
     /// End of the window that was announced, 0 if it has none.
     window_end: u32,
-    /// On a connection that lasts: what its application expects.
-    pub(crate) messages: Messages,
+    /// On a connection that carries messages: what its application expects.
+    messages: Option<Box<Messages>>,
 }
 
 impl ConnectionReceiver {
@@ -50,7 +50,7 @@ impl ConnectionReceiver {
     #[inline(always)]
     pub(crate) fn prefetch_segments(&self) {
         self.order.prefetch();
-        self.reordering.prefetch();
+        self.reordering.prefetch(self.order.next());
     }
 
     pub(crate) fn new(buffer: RcvBuffer, mss: u16, announces: bool) -> Self {
@@ -70,7 +70,7 @@ impl ConnectionReceiver {
             announces,
             complete_at: None,
             completed: false,
-            messages: Messages::default(),
+            messages: None,
             milestone: 1,
             missing_bytes: 0,
             window_end: 0,
@@ -204,8 +204,20 @@ impl ConnectionReceiver {
 
     /// A message lies at this place, behind all others.
     pub(crate) fn expect_message(&mut self, place: Place) {
-        self.messages.expect(place);
-        self.milestone = self.messages.milestone();
+        let messages = self.messages.get_or_insert_default();
+        messages.expect(place);
+        self.milestone = messages.milestone();
+    }
+
+    /// The time of the first byte of the next message that is complete.
+    pub(crate) fn take_complete_message(&mut self) -> Option<u64> {
+        self.messages.as_mut()?.take_complete()
+    }
+
+    /// When the first byte of the `i`-th message that is not complete arrived; [`NEVER`] before.
+    pub(crate) fn first_byte_of_message(&self, i: usize) -> u64 {
+        let messages = self.messages.as_ref();
+        messages.map_or(NEVER, |messages| messages.first_byte_ns(i))
     }
 
     /// Bytes of a connection's only transfer.
@@ -229,21 +241,27 @@ impl ConnectionReceiver {
     // Forced: with SCTP as a second caller the compiler would not inline it into TCP's fast path.
     #[inline(always)]
     pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) -> bool {
-        match self.order.insert(dsn) {
-            Arrival::InOrder(n) => {
-                if n > 1 {
-                    self.reordering.delivered(cx.now, n - 1);
-                }
-                return self.order.next() >= self.milestone && self.pass_milestone(cx, flow);
-            }
-            Arrival::OutOfOrder if self.lies_beyond_window(dsn) => self.order.give_back(dsn),
-            Arrival::OutOfOrder => {
-                let (next, depth) = (self.order.next(), self.order.held());
-                self.reordering.arrived(cx.now, dsn, next, depth);
-            }
-            Arrival::Duplicate => self.duplicates += 1,
+        let Some(n) = self.order.take_next(dsn) else {
+            self.take_other(cx.now, dsn);
+            return false;
+        };
+        if n > 1 {
+            self.reordering.delivered(cx.now, n - 1, self.order.next());
         }
-        false
+        self.order.next() >= self.milestone && self.pass_milestone(cx, flow)
+    }
+
+    /// A segment that is not the next one.
+    #[inline(never)]
+    fn take_other(&mut self, now: u64, dsn: u32) {
+        if !self.order.keep(dsn) {
+            self.duplicates += 1;
+        } else if self.lies_beyond_window(dsn) {
+            self.order.give_back(dsn);
+        } else {
+            let (next, depth) = (self.order.next(), self.order.held());
+            self.reordering.arrived(now, dsn, next, depth);
+        }
     }
 
     /// Whether a segment lies beyond the window that was announced: then Linux drops it, although the subflow acknowledges it
@@ -262,10 +280,10 @@ impl ConnectionReceiver {
                 cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
             }
         }
-        if self.messages.is_in_use() {
-            let (missing_bytes, any) = self.messages.advance(self.order.next(), cx.now);
+        if let Some(messages) = &mut self.messages {
+            let (missing_bytes, any) = messages.advance(self.order.next(), cx.now);
             self.missing_bytes += missing_bytes;
-            self.milestone = self.messages.milestone();
+            self.milestone = messages.milestone();
             return any;
         }
         self.milestone = self.complete_at.map_or(u32::MAX, |(end, _)| end);

@@ -3,17 +3,13 @@
 //! A connection whose data arrive in order never touches this. A segment is counted when it is delivered, so that sums and
 //! counts cover the same segments.
 
+use super::seq_ring::SeqRing;
 use mptcplab_prefetch::prefetch;
-use std::collections::VecDeque;
-
-/// Data sequence numbers per block. It bounds the cost of an arrival, however many segments wait.
-const BLOCK: u32 = 64;
 
 /// A segment that waits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Segment {
     arrived_ns: u64,
-    dsn: u32,
     /// Segments that waited when it had arrived, itself included (the buffer occupancy of RFC 5236 section 4).
     depth: u32,
 }
@@ -21,10 +17,8 @@ struct Segment {
 /// Counters, and the waiting segments behind them.
 #[derive(Debug, Default)]
 pub(crate) struct ReorderingStats {
-    /// Each block has its segments in rising order; gaps take no memory.
-    blocks: VecDeque<Vec<Segment>>,
-    /// Number of the first block; no waiting segment lies below it.
-    first: u32,
+    /// Of the segments beyond the one expected, those that have arrived.
+    waiting: SeqRing<Segment>,
     pub(crate) pkts: u64,
     pub(crate) delay_ns: u64,
     pub(crate) depth_pkts: u64,
@@ -33,68 +27,36 @@ pub(crate) struct ReorderingStats {
 }
 
 impl ReorderingStats {
-    /// Have the first block fetched into the cache.
+    /// Have the segments from `next` on fetched into the cache.
     #[inline(always)]
-    pub(crate) fn prefetch(&self) {
-        if let Some(block) = self.blocks.front() {
-            prefetch(block);
+    pub(crate) fn prefetch(&self, next: u32) {
+        if let Some(segment) = self.waiting.place_of(next) {
+            prefetch(segment);
         }
     }
 
     /// A segment arrived beyond `next`, the one expected; now `depth` wait.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn arrived(&mut self, now: u64, dsn: u32, next: u32, depth: u32) {
-        if depth == 1 {
-            self.first = next / BLOCK;
-        }
-        let block = (dsn / BLOCK - self.first) as usize;
-        if block >= self.blocks.len() {
-            self.blocks.resize_with(block + 1, Vec::new);
-        }
-        let segments = &mut self.blocks[block];
         let segment = Segment {
             arrived_ns: now,
-            dsn,
             depth,
         };
-        match segments.last() {
-            // A retransmission, or a segment from a slower path.
-            Some(last) if last.dsn > dsn => {
-                let place = segments.partition_point(|s| s.dsn < dsn);
-                segments.insert(place, segment);
-            }
-            _ => segments.push(segment),
-        }
+        self.waiting.put(next, dsn, segment);
     }
 
-    /// The first `pkts` of the waiting segments are in order now.
+    /// So many segments up to `next`, the one expected now, were waiting and are in order now.
     #[inline(never)]
-    pub(crate) fn delivered(&mut self, now: u64, pkts: u32) {
+    pub(crate) fn delivered(&mut self, now: u64, pkts: u32, next: u32) {
         self.pkts += u64::from(pkts);
-        let mut left = pkts as usize;
-        loop {
-            left -= self.deliver_from_first(now, left);
-            if left == 0 {
-                return;
-            }
-            // Reuse the memory of the empty block at the other end.
-            self.blocks.rotate_left(1);
-            self.first += 1;
-        }
-    }
-
-    /// Deliver at most so many segments, all of the first block. Returns how many.
-    fn deliver_from_first(&mut self, now: u64, most: usize) -> usize {
-        let segments = &mut self.blocks[0];
-        let pkts = segments.len().min(most);
-        for segment in segments.drain(..pkts) {
-            let delay_ns = now - segment.arrived_ns;
+        for dsn in next - pkts..next {
+            let &Segment { arrived_ns, depth } = self.waiting.get(dsn);
+            let delay_ns = now - arrived_ns;
             self.delay_ns += delay_ns;
-            self.depth_pkts += u64::from(segment.depth);
+            self.depth_pkts += u64::from(depth);
             self.delay_max_ns = self.delay_max_ns.max(delay_ns);
-            self.depth_max_pkts = self.depth_max_pkts.max(segment.depth);
+            self.depth_max_pkts = self.depth_max_pkts.max(depth);
         }
-        pkts
     }
 
     /// Longest wait and largest depth since the previous call.
@@ -118,10 +80,10 @@ mod tests {
         w.arrived(1_000, 60, 59, 1);
         w.arrived(1_500, 61, 59, 2);
         w.arrived(2_000, 300, 59, 3);
-        w.delivered(4_000, 2);
+        w.delivered(4_000, 2, 62);
         assert_eq!((w.pkts, w.delay_ns, w.depth_pkts), (2, 3_000 + 2_500, 3));
         assert_eq!(w.take_largest(), (3_000, 2));
-        w.delivered(9_000, 1);
+        w.delivered(9_000, 1, 301);
         assert_eq!((w.pkts, w.delay_ns, w.depth_pkts), (3, 5_500 + 7_000, 6));
         assert_eq!(w.take_largest(), (7_000, 3));
         assert_eq!(w.take_largest(), (0, 0));
@@ -135,35 +97,32 @@ mod tests {
             w.arrived(100 * i as u64, dsn, 11, i as u32 + 1);
         }
         // 120 waited since 100, 121 since 300, 160 since 200, 200 since 0.
-        w.delivered(1_000, 2);
+        w.delivered(1_000, 2, 122);
         assert_eq!((w.delay_ns, w.depth_pkts), (900 + 700, 2 + 4));
         assert_eq!(w.take_largest(), (900, 4));
-        // All in between have arrived in order, and one more block begins behind what waits.
+        // All in between have arrived in order, and one more waits behind the others.
         w.arrived(1_500, 330, 150, 3);
-        w.delivered(2_000, 1);
-        w.delivered(5_000, 1);
+        w.delivered(2_000, 1, 161);
+        w.delivered(5_000, 1, 201);
         assert_eq!(w.take_largest(), (5_000, 3));
-        // Nothing waits but 330; the next to overtake comes long after it.
-        w.delivered(6_000, 1);
-        let blocks = w.blocks.len();
-        w.arrived(7_000, 9_000, 8_999, 1);
-        assert_eq!(w.blocks.len(), blocks);
-        w.delivered(7_500, 1);
-        assert_eq!((w.pkts, w.depth_pkts), (6, 6 + 3 + 1 + 3 + 1));
+        w.delivered(6_000, 1, 331);
+        assert_eq!(w.pkts, 5);
+        assert_eq!(w.depth_pkts, 6 + 3 + 1 + 3);
     }
 
-    /// Against a list of the segments that wait: runs begin and end at any place of a block, and gaps close in any order.
+    /// Against a list of the segments that wait; gaps close in any order.
     #[test]
-    fn blocks_know_what_a_list_of_the_segments_knows() {
+    fn the_counters_are_those_of_a_list_of_the_segments() {
         let mut rng = Rng::new(7, 0, "test", "waiting");
         let mut w = ReorderingStats::default();
         let mut list: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
         let (mut next, mut now) = (0, 0);
         let (mut delay_ns, mut depth_pkts, mut longest, mut deepest) = (0, 0, 0, 0);
-        for _ in 0..20_000 {
+        for round in 0..20_000 {
             now += 1 + rng.below(1_000);
-            // Windows of up to 300 segments, of which the first comes rarely.
-            let dsn = next + rng.below(300) as u32;
+            // Windows of up to 20 and later of up to 300 segments, of which the first comes rarely.
+            let window = if round < 2_000 { 20 } else { 300 };
+            let dsn = next + rng.below(window) as u32;
             if dsn > next {
                 let depth = list.len() as u32 + 1;
                 if let Entry::Vacant(place) = list.entry(dsn) {
@@ -182,12 +141,11 @@ mod tests {
                 deepest = deepest.max(u64::from(depth));
             }
             if next > before {
-                w.delivered(now, next - before);
+                w.delivered(now, next - before, next);
             }
             assert_eq!((w.delay_ns, w.depth_pkts), (delay_ns, depth_pkts));
         }
         assert!(w.pkts > 3_000);
-        assert_eq!(w.blocks.len(), 6, "as many as 300 segments touch");
         assert_eq!(w.take_largest(), (longest, deepest));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Only subflows whose algorithm controls its own rate have a [`RateSampler`].
 
-use super::segments::Ring;
+use crate::stream::seq_ring::SeqRing;
 use mptcplab_cc::{RateSample, TcpSock};
 
 /// State at the time when a segment was sent; the latest transmission counts.
@@ -20,7 +20,7 @@ struct Sent {
 /// The sampler of one subflow.
 #[derive(Debug)]
 pub(crate) struct RateSampler {
-    sent: Ring<Sent>,
+    sent: SeqRing<Sent>,
     /// Time of the latest delivery, µs.
     delivered_us: u64,
     /// When the packet was sent that was delivered then, µs.
@@ -53,7 +53,7 @@ pub(crate) struct AckInfo {
 impl RateSampler {
     pub(crate) fn new() -> Self {
         Self {
-            sent: Ring::new(),
+            sent: SeqRing::new(),
             delivered_us: 0,
             first_us: 0,
             latest: None,
@@ -72,7 +72,7 @@ impl RateSampler {
             delivered: tp.delivered,
             app_limited: tp.app_limited != 0,
         };
-        self.sent.push(tp.snd_una, seq, sent);
+        self.sent.put(tp.snd_una, seq, sent);
     }
 
     /// Segment `seq`, last sent at `sent_us`, turned out to be delivered, by SACK or else by the cumulative ACK.

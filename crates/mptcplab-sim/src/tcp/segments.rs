@@ -1,4 +1,6 @@
-//! The sender's record of every segment in flight: a power-of-two ring indexed by segment number.
+//! The sender's record of every segment in flight.
+
+use crate::stream::seq_ring::SeqRing;
 
 /// Scoreboard flags of a segment, as in Linux' `sacked` byte.
 pub(crate) mod flag {
@@ -30,51 +32,5 @@ pub(crate) struct Segment {
     pub(crate) flags: u8,
 }
 
-/// Ring of what is kept of the segments `snd_una..snd_nxt`; grows, never shrinks.
-#[derive(Debug)]
-pub(crate) struct Ring<T> {
-    /// A power of two of entries, so that the compiler sees that every index is valid.
-    ring: Vec<T>,
-}
-
 /// The segments in flight.
-pub(crate) type Segments = Ring<Segment>;
-
-impl<T: Copy + Default> Ring<T> {
-    pub(crate) fn new() -> Self {
-        Self {
-            ring: vec![T::default(); 16],
-        }
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, seq: u32) -> &T {
-        &self.ring[seq as usize & (self.ring.len() - 1)]
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, seq: u32) -> &mut T {
-        let index = seq as usize & (self.ring.len() - 1);
-        &mut self.ring[index]
-    }
-
-    /// Set the entry of segment `seq`, the next one or one in flight, given that `una` is the oldest one in flight.
-    #[inline]
-    pub(crate) fn push(&mut self, una: u32, seq: u32, value: T) {
-        if (seq - una) as usize >= self.ring.len() {
-            self.grow(una, seq);
-        }
-        *self.get_mut(seq) = value;
-    }
-
-    #[cold]
-    fn grow(&mut self, una: u32, next: u32) {
-        let mut larger = Self {
-            ring: vec![T::default(); self.ring.len() * 2],
-        };
-        for seq in una..next {
-            *larger.get_mut(seq) = *self.get(seq);
-        }
-        *self = larger;
-    }
-}
+pub(crate) type Segments = SeqRing<Segment>;

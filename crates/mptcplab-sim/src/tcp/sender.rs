@@ -456,7 +456,7 @@ impl Sender {
         let (una, seq) = (tp.snd_una, tp.snd_nxt);
         tp.snd_nxt = seq + 1;
         tp.packets_out += 1;
-        self.segments.push(
+        self.segments.put(
             una,
             seq,
             Segment {
