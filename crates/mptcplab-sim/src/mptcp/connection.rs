@@ -83,7 +83,7 @@ impl Connection {
     pub(crate) fn on_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
         let receiver = &mut self.subflows[k].receiver;
         if !receiver.expects(packet) {
-            return self.on_other_data(cx, k, packet);
+            return self.on_delayed_data(cx, k, packet);
         }
         if self.rx.room().is_limited() {
             return self.on_expected_in_room(cx, k, packet);
@@ -135,7 +135,18 @@ impl Connection {
         self.rx.tune(now, rtts, window);
     }
 
-    /// A data packet that does not take the fast path.
+    /// A data packet that takes the fast path of delayed ACKs, or none.
+    #[inline(never)]
+    fn on_delayed_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
+        let receiver = &mut self.subflows[k].receiver;
+        if !receiver.delays(packet) {
+            return self.on_other_data(cx, k, packet);
+        }
+        let policy = receiver.take_delayed(&packet, cx.now, self.rx.room());
+        self.pass_on(cx, k, packet, policy)
+    }
+
+    /// A data packet that does not take a fast path.
     #[inline(never)]
     fn on_other_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
         let Subflow { receiver, .. } = &mut self.subflows[k];
@@ -146,6 +157,16 @@ impl Connection {
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         }
         let policy = receiver.on_data(&packet, cx.now, rx.room());
+        let is_complete = self.pass_on(cx, k, packet, policy);
+        self.subflows[k].receiver.find_plain();
+        is_complete
+    }
+
+    /// The data of a packet that its subflow has taken in go to the connection, and are acknowledged as `policy` says.
+    #[inline(always)]
+    fn pass_on(&mut self, cx: &mut World, k: usize, packet: Packet, policy: AckPolicy) -> bool {
+        let Subflow { receiver, .. } = &mut self.subflows[k];
+        let rx = &mut self.rx;
         let next = rx.next();
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
         if receiver.minds_room(rx.room()) {
@@ -162,7 +183,6 @@ impl Connection {
         } else {
             receiver.arm_compressed_ack(cx);
         }
-        receiver.find_plain();
         if self.answers_push {
             self.read_soon(cx);
         }

@@ -38,8 +38,9 @@ pub(crate) struct ReceiverConfig {
 }
 
 pub(crate) struct Receiver {
-    /// The next segment takes the fast path, see [`expects`](Self::expects).
+    /// The next segment takes a fast path, see [`expects`](Self::expects) and [`delays`](Self::delays).
     is_plain: bool,
+    is_steady: bool,
     pub(crate) order: Reassembly,
     /// How far this subflow has opened the connection's receive window.
     pub(crate) window: SubflowWindow,
@@ -88,6 +89,7 @@ impl Receiver {
     pub(crate) fn new(id: u32, config: ReceiverConfig, window: SubflowWindow) -> Self {
         Self {
             is_plain: false,
+            is_steady: false,
             order: Reassembly::default(),
             window,
             config,
@@ -169,15 +171,23 @@ impl Receiver {
         Packet::new(Kind::Ack, self.id, self.config.ack_bytes, header)
     }
 
-    /// Find out whether the next packet may take the fast path.
+    /// The same with delayed ACKs, of which one may wait.
+    #[inline(always)]
+    pub(crate) fn delays(&self, packet: Packet) -> bool {
+        self.is_steady && packet.seq() == self.order.next() && !packet.has_ecn_news()
+    }
+
+    /// Find out whether the next packet may take a fast path.
     pub(crate) fn find_plain(&mut self) {
-        self.is_plain = !self.config.delayed_acks
-            && !self.echo
+        let has_only_next = !self.echo
             && self.n_blocks == 0
             && self.duplicate.is_none()
             && self.order.held() == 0
+            && !self.compression.has_deferred();
+        self.is_steady = has_only_next && self.config.delayed_acks;
+        self.is_plain = has_only_next
+            && !self.config.delayed_acks
             && self.last_ack_sent == self.order.next()
-            && !self.compression.has_deferred()
             && self.timer.deadline == NEVER;
     }
 
@@ -186,15 +196,36 @@ impl Receiver {
         self.ip_bytes - self.packets * u64::from(self.config.data_header)
     }
 
-    /// Process a data packet at subflow level. `room`: of the connection's receive buffer.
-    #[inline]
-    pub(crate) fn on_data(&mut self, packet: &Packet, now: u64, room: &ReceiveRoom) -> AckPolicy {
+    /// Process a packet that takes the fast path of delayed ACKs.
+    #[inline(always)]
+    pub(crate) fn take_delayed(
+        &mut self,
+        packet: &Packet,
+        now: u64,
+        room: &ReceiveRoom,
+    ) -> AckPolicy {
+        self.count(packet);
+        self.order.advance();
+        self.note_arrival(now);
+        self.open_window(room);
+        self.pushed |= packet.pushes();
+        self.delay_policy(false)
+    }
+
+    #[inline(always)]
+    fn count(&mut self, packet: &Packet) {
         self.packets += 1;
         self.ip_bytes += u64::from(packet.len());
-        let at_once = packet.has_ecn_news() && self.note_ecn(packet);
         if packet.seq() <= self.last_ack_sent {
             self.ts_recent = packet.ts();
         }
+    }
+
+    /// Process a data packet at subflow level. `room`: of the connection's receive buffer.
+    #[inline]
+    pub(crate) fn on_data(&mut self, packet: &Packet, now: u64, room: &ReceiveRoom) -> AckPolicy {
+        let at_once = packet.has_ecn_news() && self.note_ecn(packet);
+        self.count(packet);
         let had_gap = self.order.held() > 0;
         match self.order.insert(packet.seq()) {
             Arrival::InOrder(_) => {
