@@ -5,7 +5,7 @@
 //! in this order; `serving` is the position of the one in service and is updated only on demand.
 //! The queue is checked for room for several packets at a time.
 
-use crate::link::lookahead::{Lookahead, Passing};
+use crate::link::lookahead::{LOST, Lookahead, Passing};
 use crate::link::loss::LossProcess;
 use crate::link::red::{IDLE_PACKET_BYTES, Red};
 use crate::link::ring::Ring;
@@ -128,10 +128,13 @@ impl<P: Packet> Fused<P> {
         self.lookahead = Some(Box::new(Lookahead::new(machine)));
     }
 
-    /// A packet arrives at `at`, which is `now` or later. Returns when it is delivered; `None` if it is dropped.
+    /// A packet arrives at `at`, which is `now` or later. Returns when it is delivered; [`LOST`] if it is dropped.
     #[inline(always)]
-    pub(crate) fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u16) -> Option<u64> {
-        self.lookahead.as_mut()?.enqueue(now, at, ip_bytes)
+    pub(crate) fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u16) -> u64 {
+        match &mut self.lookahead {
+            Some(lookahead) => lookahead.enqueue(now, at, ip_bytes),
+            None => LOST,
+        }
     }
 
     /// Keep a packet until its delivery. Returns whether it is the only one.
@@ -168,25 +171,26 @@ impl<P: Packet> Fused<P> {
 
     #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
-        match self.enqueue_unchecked(now, packet, next_ns) {
-            Ok(()) => Verdict::Queued,
-            Err(packet) => self.check_and_accept(now, packet, next_ns),
+        match self.enqueue_unchecked(now, packet, next_ns, |_| {}) {
+            Ok(_) => Verdict::Queued,
+            Err(packet) => self.check_and_accept(now, packet, next_ns, |_| {}),
         }
     }
 
-    /// Accept a packet if that needs no check, else give it back.
+    /// Accept a packet if that needs no check, else give it back. Returns when it is delivered. `note_longest` is told if no
+    /// other one has waited as long.
     #[inline(always)]
     pub(crate) fn enqueue_unchecked(
         &mut self,
         now: u64,
         packet: P,
         next_ns: &mut u64,
-    ) -> Result<(), P> {
+        note_longest: impl FnOnce(u64),
+    ) -> Result<u64, P> {
         if self.ring.tail() >= self.check_at {
             return Err(packet);
         }
-        self.accept(now, packet, next_ns);
-        Ok(())
+        Ok(self.accept(now, packet, next_ns, note_longest))
     }
 
     /// Decide on a packet that was given back, which may be marked. If it is queued, the next one is accepted.
@@ -206,23 +210,30 @@ impl<P: Packet> Fused<P> {
         now: u64,
         mut packet: P,
         next_ns: &mut u64,
+        note_longest: impl FnOnce(u64),
     ) -> Verdict {
         let verdict = self.decide_on(now, &mut packet);
         if verdict == Verdict::Queued {
-            self.accept(now, packet, next_ns);
+            self.accept(now, packet, next_ns, note_longest);
         }
         verdict
     }
 
-    /// The queue and the ring have room.
+    /// The queue and the ring have room. Returns when the packet is delivered.
     #[inline(always)]
-    fn accept(&mut self, now: u64, packet: P, next_ns: &mut u64) {
+    fn accept(
+        &mut self,
+        now: u64,
+        packet: P,
+        next_ns: &mut u64,
+        note_longest: impl FnOnce(u64),
+    ) -> u64 {
         // Read first: after the packet is stored, the compiler would have to read it again.
         let was_empty = *next_ns == u64::MAX;
         let ip_bytes = packet.ip_bytes();
         let start = self.free.max(Instant::from_ns(now));
         self.free = start.after(self.duration(ip_bytes));
-        self.counters.waited(start.ns() - now);
+        self.counters.waited(start.ns() - now, note_longest);
         self.accepted_ip_bytes += u64::from(ip_bytes);
         let deliver_ns = self.free.ns() + self.delay_ns;
         self.ring.push(deliver_ns, packet);
@@ -234,6 +245,7 @@ impl<P: Packet> Fused<P> {
             self.counters.arrived += 1;
             self.check();
         }
+        deliver_ns
     }
 
     #[inline(always)]

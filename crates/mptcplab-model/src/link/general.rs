@@ -326,7 +326,7 @@ impl<P: Packet> Stages<P> {
     /// The packet that the queue discipline sends next; its wait ends here.
     fn next(&mut self, now: u64) -> Option<QueuedPacket<P>> {
         let waiting = self.queue.pop(now, &mut self.aqm_counters)?;
-        self.counters.waited(now - waiting.arrived_ns);
+        self.counters.waited(now - waiting.arrived_ns, |_| {});
         Some(waiting)
     }
 

@@ -60,22 +60,36 @@ struct LongestWait {
     wait_ns: u64,
 }
 
+/// Instead of a delivery time: the packet is lost or dropped.
+pub(crate) const LOST: u64 = u64::MAX;
+/// In place of when the next packet is to be polled. Only [`enqueue`](Lookahead::enqueue) tells when packets are delivered.
+const NOT_POLLED: u64 = 0;
+
 #[derive(Debug)]
 pub(crate) struct Lookahead {
     /// Decides at once about packets that arrive later, and counts them.
     machine: Fused<Passing>,
-    /// Whether the machine has had a packet: then this is not `u64::MAX`.
-    next_ns: u64,
     /// Those that may be still to come.
     dropped: VecDeque<Dropped>,
     /// In the order of arrival, each longer than the one before. Of those that have arrived, the last one counts.
     longest: VecDeque<LongestWait>,
-    /// Wait of the last one.
-    longest_ns: u64,
     /// The time of the last [`stats`](Self::stats), and the packets that had arrived, and departed.
     counted_ns: u64,
     arrived: u64,
     departed: u64,
+}
+
+/// Of the packets so far, the one that arrives at `at` waits longest.
+#[cold]
+#[inline(never)]
+fn note_longest(longest: &mut VecDeque<LongestWait>, now: u64, at: u64, wait_ns: u64) {
+    while longest.get(1).is_some_and(|l| l.arrives_ns <= now) {
+        longest.pop_front();
+    }
+    longest.push_back(LongestWait {
+        arrives_ns: at,
+        wait_ns,
+    });
 }
 
 /// Counters before a position of the ring.
@@ -91,76 +105,59 @@ impl Lookahead {
     pub(crate) fn new(machine: Fused<Passing>) -> Self {
         Self {
             machine,
-            next_ns: u64::MAX,
             dropped: VecDeque::new(),
             longest: VecDeque::new(),
-            longest_ns: 0,
             counted_ns: 0,
             arrived: 0,
             departed: 0,
         }
     }
 
-    /// A packet arrives at `at`. Returns when it is delivered; `None` if it is dropped.
+    /// A packet arrives at `at`. Returns when it is delivered; [`LOST`] if it is dropped.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, now: u64, at: u64, ip_bytes: u16) -> Option<u64> {
+    pub(crate) fn enqueue(&mut self, now: u64, at: u64, ip_bytes: u16) -> u64 {
         let packet = Passing {
             arrives_ns: at,
             waited_ns: self.machine.counters.queue_delay_sum_ns,
             bytes: self.machine.accepted_ip_bytes() << LENGTH_BITS | u64::from(ip_bytes),
         };
+        let longest = &mut self.longest;
+        let note = |wait_ns| note_longest(longest, now, at, wait_ns);
         match self
             .machine
-            .enqueue_unchecked(at, packet, &mut self.next_ns)
+            .enqueue_unchecked(at, packet, &mut { NOT_POLLED }, note)
         {
-            Ok(()) => Some(self.accepted(now, at)),
+            Ok(delivery_ns) => delivery_ns,
             Err(packet) => self.check(now, packet),
         }
     }
 
-    /// A packet was accepted; returns when it is delivered.
-    #[inline(always)]
-    fn accepted(&mut self, now: u64, at: u64) -> u64 {
-        if self.machine.counters.queue_delay_max_ns > self.longest_ns {
-            self.note_longest(now, at);
-        }
-        self.machine.last_delivery_ns()
-    }
-
     #[inline(never)]
-    fn note_longest(&mut self, now: u64, at: u64) {
-        while self.longest.get(1).is_some_and(|l| l.arrives_ns <= now) {
-            self.longest.pop_front();
-        }
-        self.longest_ns = self.machine.counters.queue_delay_max_ns;
-        self.longest.push_back(LongestWait {
-            arrives_ns: at,
-            wait_ns: self.longest_ns,
-        });
-    }
-
-    #[inline(never)]
-    fn check(&mut self, now: u64, packet: Passing) -> Option<u64> {
+    fn check(&mut self, now: u64, packet: Passing) -> u64 {
         if self.machine.is_full() {
             self.forget(now);
             // Otherwise it might be full again with the next packet.
             self.machine.grow_unless_free();
         }
         let at = packet.arrives_ns;
-        match self.machine.check_and_accept(at, packet, &mut self.next_ns) {
-            Verdict::Queued => Some(self.accepted(now, at)),
+        let longest = &mut self.longest;
+        let note = |wait_ns| note_longest(longest, now, at, wait_ns);
+        match self
+            .machine
+            .check_and_accept(at, packet, &mut { NOT_POLLED }, note)
+        {
+            Verdict::Queued => self.machine.last_delivery_ns(),
             lost => {
                 self.forget_dropped(now);
                 self.dropped.push_back(Dropped {
                     arrives_ns: at,
                     at_random: lost == Verdict::LostRandom,
                 });
-                None
+                LOST
             }
         }
     }
 
-    /// Packets that are delivered until a time, of which those that are forgotten have been.
     fn delivered_until(&self, ns: u64) -> u64 {
         let positions = self.machine.positions();
         self.machine
@@ -207,12 +204,11 @@ impl Lookahead {
         } else {
             self.longest_of_arrived_ns(now)
         };
-        self.longest_ns = 0;
+        self.machine.counters.queue_delay_max_ns = 0;
         // Usually none of them waits, and there may be many.
         if waited_ns < self.machine.counters.queue_delay_sum_ns {
             self.find_longest(arrived, waited_ns);
         }
-        self.machine.counters.queue_delay_max_ns = self.longest_ns;
         longest_ns
     }
 
@@ -232,12 +228,13 @@ impl Lookahead {
             let after_ns = self.before(position + 1).waited_ns;
             let wait_ns = after_ns - waited_ns;
             let packet = self.machine.get(position);
-            if let Some((_, packet)) = packet.filter(|_| wait_ns > self.longest_ns) {
-                self.longest_ns = wait_ns;
+            let longest_ns = self.machine.counters.queue_delay_max_ns;
+            if let Some((_, packet)) = packet.filter(|_| wait_ns > longest_ns) {
                 self.longest.push_back(LongestWait {
                     arrives_ns: packet.arrives_ns,
                     wait_ns,
                 });
+                self.machine.counters.queue_delay_max_ns = wait_ns;
             }
             waited_ns = after_ns;
             position += 1;

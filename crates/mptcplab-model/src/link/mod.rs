@@ -31,6 +31,7 @@ pub use service::MAX_TIME_NS;
 
 use fused::Fused;
 use general::General;
+use lookahead::LOST;
 use rng::Rng;
 
 /// A packet, as a link sees it.
@@ -100,19 +101,15 @@ struct Counters {
 }
 
 impl Counters {
-    /// A packet starts its service after waiting this long.
+    /// A packet starts its service after waiting this long; `note_longest` is told if no other one has waited as long.
     #[inline]
-    fn waited(&mut self, wait_ns: u64) {
+    fn waited(&mut self, wait_ns: u64, note_longest: impl FnOnce(u64)) {
         self.queue_delay_sum_ns += wait_ns;
         // A branch that is seldom taken is cheaper than a store for every packet.
         if wait_ns > self.queue_delay_max_ns {
-            self.longest_wait(wait_ns);
+            self.queue_delay_max_ns = wait_ns;
+            note_longest(wait_ns);
         }
-    }
-
-    #[cold]
-    fn longest_wait(&mut self, wait_ns: u64) {
-        self.queue_delay_max_ns = wait_ns;
     }
 
     /// Packet conservation: every packet that arrived was delivered, was dropped, or is `elsewhere`: still on the link, or
@@ -196,7 +193,9 @@ impl<P: Packet> Link<P> {
     #[inline(always)]
     pub fn enqueue_unchecked(&mut self, now: u64, packet: P) -> Result<(), P> {
         match &mut self.machine {
-            Machine::Fused(fused) => fused.enqueue_unchecked(now, packet, &mut self.next_ns),
+            Machine::Fused(fused) => fused
+                .enqueue_unchecked(now, packet, &mut self.next_ns, |_| {})
+                .map(|_| ()),
             Machine::General(_) => Err(packet),
         }
     }
@@ -246,10 +245,11 @@ impl<P: Packet> Link<P> {
     /// after [`look_ahead`](Self::look_ahead).
     #[inline(always)]
     pub fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u16) -> Option<u64> {
-        match &mut self.machine {
+        let delivery_ns = match &mut self.machine {
             Machine::Fused(fused) => fused.enqueue_ahead(now, at, ip_bytes),
-            Machine::General(_) => None,
-        }
+            Machine::General(_) => LOST,
+        };
+        Some(delivery_ns).filter(|&ns| ns != LOST)
     }
 
     /// Keep the packet that the last [`enqueue_ahead`](Self::enqueue_ahead) was about, for [`poll`](Self::poll) at the time that
