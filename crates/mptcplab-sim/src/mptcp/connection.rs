@@ -130,6 +130,9 @@ impl Connection {
             let open = all.filter(|sender| sender.phase == Phase::Established);
             let srtts = open.map(|sender| sender.sock.tp.srtt_us);
             rtts.srtt_us = srtts.max().unwrap_or(rtts.srtt_us);
+            if !self.rx.may_tune(now, rtts.srtt_us) {
+                return;
+            }
         }
         let window = &mut self.subflows[k].receiver.window;
         self.rx.tune(now, rtts, window);

@@ -48,6 +48,8 @@ const SLOTS: usize = 256;
 /// Time that one slot covers, and all of them together.
 const SLOT_NS: u64 = 1 << 22;
 const SPAN_NS: u64 = SLOT_NS * SLOTS as u64;
+/// An empty slot keeps the memory of so many entries.
+const KEPT_ENTRIES: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct TimerQueue {
@@ -131,8 +133,11 @@ impl TimerQueue {
                 return;
             };
             self.filled[first / 64] &= !(1 << (first % 64));
-            let due = std::mem::take(&mut self.slots[first]);
-            self.near.extend(due.into_iter().map(Reverse));
+            let due = &mut self.slots[first];
+            self.near.extend(due.drain(..).map(Reverse));
+            if due.capacity() > KEPT_ENTRIES {
+                *due = Vec::new();
+            }
             self.near_ns += (first + 1 - slot(self.near_ns)) as u64 * SLOT_NS;
             if self.near_ns % SPAN_NS == 0 {
                 self.fill_slots();

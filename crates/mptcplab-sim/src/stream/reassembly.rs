@@ -76,6 +76,7 @@ impl Reassembly {
         }
     }
 
+    #[inline(always)]
     fn keep_beyond(&mut self, seq: u32) -> bool {
         if (seq - self.next) as usize >= self.words.len() * 64 {
             self.grow((seq - self.next) as usize + 1);
@@ -151,20 +152,21 @@ impl Reassembly {
         (index >> 6, 1 << (index & 63))
     }
 
+    #[cold]
     fn grow(&mut self, span: usize) {
         let bits = span.next_power_of_two().max(256);
         let old = std::mem::replace(
             self,
             Self {
-                next: self.next,
-                held: 0,
                 words: vec![0; bits / 64],
+                ..*self
             },
         );
         for distance in 0..(old.words.len() * 64) as u32 {
             let (word, bit) = old.place(old.next + distance);
             if old.words[word] & bit != 0 {
-                self.keep_beyond(old.next + distance);
+                let (word, bit) = self.place(old.next + distance);
+                self.words[word] |= bit;
             }
         }
     }

@@ -584,8 +584,9 @@ impl Sender {
         self.config.holds_back
     }
 
-    /// Delay a packet by what hosts take and by a random time, which breaks phase effects, keeping order. It comes in registers: if it were passed in memory,
-    /// the compiler would build it there in any case, and a link that takes it at once would wait for the stores.
+    /// Delay a packet by what hosts take and by a random time, which breaks phase effects, keeping order. It comes in registers: if it
+    /// were passed in memory, the compiler would build it there in any case, and a link that takes it at once would wait for the
+    /// stores.
     #[inline(never)]
     fn hold(&mut self, cx: &mut World, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words(a, b, c);
