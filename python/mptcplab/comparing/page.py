@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from mptcplab.comparing import SHOWN, About, Comparison
 from mptcplab.errors import OutputError, with_hint
 from mptcplab.metrics import REGISTRY
 from mptcplab.metrics.differences import is_relative
-from mptcplab.metrics.student import t_quantile
+from mptcplab.metrics.student import half_of_mean
 from mptcplab.output import require_name, write_text
 from mptcplab.plots.differences import DifferenceData, Row, Side, differences_figure
 from mptcplab.plots.svg import inline
@@ -243,7 +242,4 @@ def _of_level(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
 
 def _side(values: pl.DataFrame, mean: float) -> Side:
     points = tuple(values.sort("pair")["value"])
-    if len(points) < 2:
-        return Side(mean, None, points)
-    error = np.std(points, ddof=1) / np.sqrt(len(points))
-    return Side(mean, float(error * t_quantile(np.array([len(points) - 1.0]))[0]), points)
+    return Side(mean, half_of_mean(points), points)

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from mptcplab.metrics.student import CONFIDENCE, t_quantile
+from mptcplab.metrics.student import CONFIDENCE, half_of_mean
 
 RESAMPLES = 10_000
 _SEED = 6356
@@ -44,11 +44,7 @@ class Estimate:
         >>> Estimate.of([1.0, 3.0]).mean, round(Estimate.of([1.0, 3.0]).half, 3)
         (2.0, 12.706)
         """
-        n, mean = len(values), float(np.mean(values))
-        if n < 2:
-            return cls(mean, None, n)
-        quantile = float(t_quantile(np.array([n - 1.0]), confidence)[0])
-        return cls(mean, quantile * float(np.std(values, ddof=1)) / n**0.5, n)
+        return cls(float(np.mean(values)), half_of_mean(values, confidence), len(values))
 
     def __str__(self) -> str:
         digits = decimals(self.mean if self.half is None else max(abs(self.mean), self.half))
