@@ -268,7 +268,11 @@ def test_the_samples_that_a_metric_reads_are_declared(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("goodputs", "did you mean 'goodput'?"), ("xyz", "docs/reference/metrics.md lists them")]
+    ("name", "hint"),
+    [
+        ("goodputs", "did you mean 'goodput'?"),
+        ("xyz", "`mptcplab docs --out reference` lists them in reference/metrics.md"),
+    ],
 )
 def test_an_unknown_metric_is_an_error_with_a_hint(name: str, hint: str) -> None:
     with pytest.raises(MptcplabError, match=f"^{re.escape(f'no such metric: {name!r}')}\n\nhint: {re.escape(hint)}$"):

@@ -190,7 +190,11 @@ def find(name: str) -> Metric:
         import difflib
 
         close = difflib.get_close_matches(name, REGISTRY, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "docs/reference/metrics.md lists them"
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else "`mptcplab docs --out reference` lists them in reference/metrics.md"
+        )
         raise MptcplabError(with_hint(f"no such metric: {name!r}", hint)) from None
 
 
