@@ -235,7 +235,7 @@ impl<P: Packet> Fused<P> {
         self.free = start.after(self.duration(ip_bytes));
         self.counters.waited(start.ns() - now, note_longest);
         self.accepted_ip_bytes += u64::from(ip_bytes);
-        let deliver_ns = self.free.ns() + self.delay_ns;
+        let deliver_ns = self.last_delivery_ns();
         self.ring.push(deliver_ns, packet);
         // All packets that were there before are due earlier.
         if was_empty {

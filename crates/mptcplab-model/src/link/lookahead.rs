@@ -158,6 +158,7 @@ impl Lookahead {
         }
     }
 
+    /// Packets that are delivered until a time, of which those that are forgotten have been.
     fn delivered_until(&self, ns: u64) -> u64 {
         let positions = self.machine.positions();
         self.machine

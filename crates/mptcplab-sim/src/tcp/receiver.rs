@@ -150,7 +150,7 @@ impl Receiver {
     /// Whether a packet takes the fast path: it is the next one, and all that has to be said is that it arrived.
     #[inline(always)]
     pub(crate) fn expects(&self, packet: Packet) -> bool {
-        self.is_plain && packet.seq() == self.order.next() && !packet.has_ecn_news()
+        self.is_plain && self.is_next(packet)
     }
 
     /// Process a packet that takes the fast path. Returns the ACK.
@@ -174,7 +174,13 @@ impl Receiver {
     /// The same with delayed ACKs, of which one may wait.
     #[inline(always)]
     pub(crate) fn delays(&self, packet: Packet) -> bool {
-        self.is_steady && packet.seq() == self.order.next() && !packet.has_ecn_news()
+        self.is_steady && self.is_next(packet)
+    }
+
+    /// Whether a packet is the next one in order and says nothing of congestion.
+    #[inline(always)]
+    fn is_next(&self, packet: Packet) -> bool {
+        packet.seq() == self.order.next() && !packet.has_ecn_news()
     }
 
     /// Find out whether the next packet may take a fast path.
