@@ -65,6 +65,7 @@ mod lookup;
 pub mod mptcp;
 mod namespace;
 mod netlink;
+mod netstat;
 pub mod route;
 pub mod sandbox;
 pub mod socket;

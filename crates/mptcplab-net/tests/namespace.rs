@@ -101,6 +101,8 @@ fn sysctls_are_the_namespaces_own_and_errors_name_key_and_value() {
         one.read_sysctl("net.ipv4.tcp_rmem").unwrap(),
         "4096\t131072\t33554432"
     );
+    assert_eq!(one.tcp_counter("TCPMemoryPressures").unwrap(), Some(0));
+    assert_eq!(one.tcp_counter("NoSuchCounter").unwrap(), None);
     other.sysctl("net.ipv4.ip_forward", 0).unwrap();
     assert_eq!(one.read_sysctl("net.ipv4.ip_forward").unwrap(), "1");
     assert_eq!(

@@ -50,6 +50,7 @@ fn machine() -> Result<(), Failure> {
     system::mount_all()?;
     system::insert_modules()?;
     system::loopback_up()?;
+    system::leave_memory_to_tcp()?;
     let mut mailbox = Mailbox::open()?;
     fs::create_dir_all(OUT).map_err(|error| failed(OUT, &error))?;
     warm_up::run()?;

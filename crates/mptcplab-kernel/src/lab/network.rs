@@ -161,8 +161,20 @@ impl Network {
         Ok(emulator?)
     }
 
-    /// Describes packets that a device dropped because the emulator did not read them in time, which is no emulated loss.
-    pub(super) fn device_drops(&self, plan: &Plan) -> Result<Vec<String>, NetError> {
+    /// Describes what made the run another one than that of its scenario.
+    pub(super) fn distortions(&self, plan: &Plan) -> Vec<String> {
+        let drops = self.device_drops(plan);
+        let shortage = self
+            .memory_shortage()
+            .map(|found| found.into_iter().collect());
+        [drops, shortage]
+            .into_iter()
+            .flat_map(|found| found.unwrap_or_else(|error| vec![error.to_string()]))
+            .collect()
+    }
+
+    /// Packets that a device dropped because the emulator did not read them in time, which is no emulated loss.
+    fn device_drops(&self, plan: &Plan) -> Result<Vec<String>, NetError> {
         let mut found = Vec::new();
         for (port, &(node, ifindex)) in plan.ports.iter().zip(&self.devices) {
             let stats = self.namespaces[node].link_stats(ifindex)?;
@@ -176,6 +188,19 @@ impl Network {
             }
         }
         Ok(found)
+    }
+
+    /// Whether TCP had to save memory: windows are then no longer what their buffers allow.
+    fn memory_shortage(&self) -> Result<Option<String>, NetError> {
+        let mut count = 0;
+        for namespace in &self.namespaces {
+            count += namespace.tcp_counter("TCPMemoryPressures")?.unwrap_or(0);
+        }
+        Ok((count > 0).then(|| {
+            format!(
+                "TCP ran short of memory {count} times (its bound is the sysctl net.ipv4.tcp_mem), so windows could not open"
+            )
+        }))
     }
 
     /// The recorded sysctls of the namespaces where the first flow begins and ends.

@@ -385,11 +385,8 @@ impl Session {
         }
         let open = self.contexts.iter().flat_map(Context::open_requests);
         self.requests.extend(open);
-        match self.network.device_drops(&self.plan) {
-            Ok(drops) => drops
-                .into_iter()
-                .for_each(|reason| self.add_problem(ProblemKind::InvalidatesRun, reason)),
-            Err(error) => self.add_problem(ProblemKind::InvalidatesRun, error.to_string()),
+        for reason in self.network.distortions(&self.plan) {
+            self.add_problem(ProblemKind::InvalidatesRun, reason);
         }
         let allowed =
             EDGE_LATE_NS.max((self.run.duration_ns - self.run.warmup_ns) / EDGE_LATE_SHARE);

@@ -87,6 +87,7 @@ impl HostRecord {
             "machine": text(|s| s.machine()),
             "processors": std::thread::available_parallelism().map(usize::from).ok(),
             "load_average": { "before": self.load_before, "after": self.load_after },
+            "tcp_mem_pages": tcp_memory(),
             "traffic": match traffic { Traffic::Own => "own", Traffic::Iperf3 => "iperf3" },
             "algorithms": names.collect::<Vec<_>>(),
             "trace": {
@@ -133,6 +134,13 @@ fn emulator(report: &Report) -> Value {
         "worst_busy_ns": report.worst_busy_ns,
         "links": links.collect::<Vec<_>>(),
     })
+}
+
+/// The bounds of the memory of all TCP sockets together, which belong to the machine (the sysctl net.ipv4.tcp_mem).
+fn tcp_memory() -> Option<Vec<u64>> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").ok()?;
+    let pages = text.split_whitespace();
+    pages.map(|pages| pages.parse().ok()).collect()
 }
 
 /// The first three numbers of /proc/loadavg.
