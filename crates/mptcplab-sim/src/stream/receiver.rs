@@ -173,13 +173,10 @@ impl ConnectionReceiver {
         self.order.held() == 0
     }
 
-    /// Room in bytes, for the trace; 0 when unlimited.
+    /// What is left of the window that was announced, for the trace; 0 when unlimited.
     pub(crate) fn window_bytes(&self) -> u64 {
-        if self.room.is_limited() {
-            u64::from(self.room.segments()) * u64::from(self.mss)
-        } else {
-            0
-        }
+        let segments = self.window_end.saturating_sub(self.order.next());
+        u64::from(segments) * u64::from(self.mss)
     }
 
     /// Payload of a full segment.
@@ -368,6 +365,19 @@ mod tests {
         assert!(!fixed.0.lies_beyond_window(6));
         let unlimited = receiver_of_an_mptcp_connection(RcvBuffer::Unlimited);
         assert!(!unlimited.0.lies_beyond_window(6_000));
+    }
+
+    /// Six segments, of which three wait when the gap before them becomes smaller by one.
+    #[test]
+    fn the_trace_has_what_is_left_of_the_announced_window() {
+        let mut fixed = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(6_000));
+        let seen = [0, 4, 5, 6, 1].map(|dsn| {
+            windows_after(&mut fixed, dsn);
+            fixed.0.window_bytes()
+        });
+        assert_eq!(seen, [6_000, 6_000, 6_000, 6_000, 5_000]);
+        let unlimited = receiver_of_an_mptcp_connection(RcvBuffer::Unlimited);
+        assert_eq!(unlimited.0.window_bytes(), 0);
     }
 
     /// Six segments, of which five wait: one is announced, and then six, but not if it was four before.

@@ -366,11 +366,7 @@ impl<'a> Wire<'a> {
             "probes" => count(EventKind::TlpSent),
             "losses" => count(EventKind::LossEvent),
             "pacing" => format!("{:.decimals$}", sender.default_pacing_rate() as f64),
-            "window" => connection
-                .rx
-                .window_bytes()
-                .div_ceil(u64::from(connection.rx.mss()))
-                .to_string(),
+            "room" => connection.rx.room().segments().to_string(),
             _ => return Err(format!("there is no state {name}")),
         };
         if found == expected {
