@@ -192,6 +192,13 @@ pub struct TcpFlow {
     pub options: TcpOptions,
 }
 
+impl TcpFlow {
+    /// Whether Nagle's algorithm is on: the sockets of requests always have `TCP_NODELAY`.
+    pub fn waits_to_fill_segments(&self) -> bool {
+        self.options.nagle && !matches!(self.traffic, Traffic::Requests(_))
+    }
+}
+
 /// Name of the transport of [`SctpFlow`] in scenario files, and of its congestion control in traces.
 pub const CMT_SCTP: &str = "cmt-sctp";
 
@@ -343,6 +350,8 @@ pub struct TcpOptions {
     pub host_delay_ns: u64,
     /// Whether segments leave in bursts as with Linux' TSO, and receivers answer PSH; `None` for the engine's default.
     pub tso: Option<bool>,
+    /// Whether a segment that is not full waits for earlier ones to be acknowledged (on); without `TCP_NODELAY`.
+    pub nagle: bool,
     /// Whether and how receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.
     pub comp_sack: Option<CompSack>,
     /// How often the first timeout of an unanswered SYN repeats before it doubles (0: it doubles at once; RFC 6298).

@@ -105,6 +105,7 @@ fn what_is_not_written_follows_linux_and_the_spec() {
         send_jitter_ns: None,
         host_delay_ns: 0,
         tso: None,
+        nagle: true,
         comp_sack: None,
         linear_syn_timeouts: 0,
         dss: Dss::Short,

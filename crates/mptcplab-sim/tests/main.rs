@@ -23,6 +23,7 @@ mod lookahead;
 mod many;
 mod multipath;
 mod multipath_variants;
+mod nagle;
 mod profiles;
 mod recovery;
 mod reduction;

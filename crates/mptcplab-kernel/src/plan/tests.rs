@@ -352,6 +352,7 @@ fn what_a_kernel_can_do_is_not_refused() {
         ("flows.mp.rcv_buffer", "1 MB"),
         ("flows.mp.slow_start_after_idle", "false"),
         ("flows.mp.tso", "true"),
+        ("flows.mp.nagle", "false"),
         ("flows.mp.comp_sack", "true"),
         ("flows.mp.traffic", "{ on = \"1 s\", off = \"1 s\" }"),
         (

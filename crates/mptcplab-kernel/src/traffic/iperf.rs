@@ -182,6 +182,9 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow, iperf3: &Iperf3) {
         "--time",
         SECONDS,
     ]);
+    if !tcp.waits_to_fill_segments() {
+        command.arg("--no-delay");
+    }
     let result = start(command).and_then(|mut program| {
         let port = context.plan.port;
         let is_mine = |_: SocketAddr, remote: SocketAddr| remote.port() == port;

@@ -90,7 +90,7 @@ pub(super) fn established(
 pub(super) fn options(context: &Context, tcp: &TcpFlow) -> Options {
     Options {
         congestion: Some(context.algorithm.clone()),
-        no_delay: matches!(tcp.traffic, Traffic::Requests(_)),
+        no_delay: !tcp.waits_to_fill_segments(),
         reset_on_close: true,
         ..Options::default()
     }

@@ -145,6 +145,11 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     /// everything, as Linux does since 6.6. MPTCP needs the scheduler `linger` for it. The kernel engine refuses
     /// `false`.
     tso: field(Type::Bool, Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine")),
+    /// Whether a segment that is not full waits until earlier ones that were not full are acknowledged (Nagle's algorithm
+    /// with Minshall's change, as in Linux); `false` is the socket option `TCP_NODELAY`, which flows with `requests`
+    /// always have. In the simulator, where all segments are full, the last segment of an MPTCP burst waits with `tso`
+    /// if the burst ends within a segment in Linux.
+    nagle: field(Type::Bool, Need::Default("true")),
     /// Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are
     /// acknowledged at once; after them an ACK waits for a third of the path's round-trip time (since Linux 6.19;
     /// a twentieth with `like = "linux-6.18"`), at most a millisecond, and acknowledges everything that arrived

@@ -215,6 +215,9 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
     if options.linear_syn_timeouts > 0 {
         found["linear_syn_timeouts"] = options.linear_syn_timeouts.into();
     }
+    if !options.nagle {
+        found["nagle"] = false.into();
+    }
     if options.host_delay_ns > 0 {
         found["host_delay_ns"] = options.host_delay_ns.into();
     }

@@ -214,6 +214,7 @@ fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
         send_jitter_ns,
         holds_back: send_jitter_ns > 0 || t.options.host_delay_ns > 0,
         tso: t.options.tso.unwrap_or(false),
+        nagle: t.mptcp && t.options.tso == Some(true) && t.waits_to_fill_segments(),
         linear_syn_timeouts: t.options.linear_syn_timeouts,
     }
 }

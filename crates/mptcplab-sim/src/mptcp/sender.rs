@@ -67,6 +67,10 @@ pub(crate) struct ConnectionSender {
     pub(super) reinject: VecDeque<(u32, u32)>,
     /// Index of the connection in this part of the topology.
     pub(crate) index: u32,
+    /// The receive window when a burst last filled it.
+    filled_window: u32,
+    /// After the first segment that is not full and was not acknowledged yet; 0 if there is none.
+    small_end: u32,
     /// The subflow that opens the connection; the others join.
     pub(super) opener: usize,
     /// On a connection that lasts: earlier ones.
@@ -130,6 +134,8 @@ impl ConnectionSender {
             data_rtx: data_rtx.map(Box::new),
             idle_subflows: upstream.then(Box::default),
             all_full: false,
+            filled_window: 0,
+            small_end: 0,
             priorities: c.priorities,
             priority_timer: Timer::OFF,
             reinjected: 0,
@@ -521,11 +527,33 @@ impl ConnectionSender {
             self.send_next::<false>(cx, sender);
             return;
         }
-        for _ in 0..burst.min(self.sendable()) {
+        let burst = burst.min(self.sendable());
+        if sender.config.nagle {
+            let end = self.next + burst;
+            let ends_whole = self.ends_whole(end);
+            sender.note_burst(cx.now, self.next, end, ends_whole);
+        }
+        for _ in 0..burst {
             let (dsn, _) = self.take_new();
             sender.mptcp.assigned.push_back(dsn);
         }
         self.send_assigned(cx, sender);
+    }
+
+    /// Whether a burst up to here ends with a whole segment: at the end of a window that has moved by whole segments since it ended
+    /// one before.
+    fn ends_whole(&mut self, end: u32) -> bool {
+        let window = end - self.una;
+        let moved_by_small = self.small_end != 0 && self.small_end <= self.una;
+        if moved_by_small {
+            self.small_end = 0;
+        }
+        let is_as_large = std::mem::replace(&mut self.filled_window, window) == window;
+        let ends_whole = end == self.window_end && is_as_large && !moved_by_small;
+        if !ends_whole && self.small_end == 0 {
+            self.small_end = end;
+        }
+        ends_whole
     }
 
     /// Give a subflow a segment that another one already has.
@@ -570,15 +598,23 @@ impl ConnectionSender {
             && sender.phase == Phase::Established
             && sender.has_room()
         {
-            if sender.is_paced_out(cx) || !sender.may_send_assigned(cx.now) {
+            let waits = sender.is_paced_out(cx) || sender.holds_small();
+            if waits || !sender.may_send_assigned(cx.now) || !self.send_one_assigned(cx, sender) {
                 return;
             }
-            let Some(dsn) = sender.mptcp.assigned.pop_front() else {
-                return;
-            };
-            let payload = self.payload(dsn);
-            sender.send_new::<false>(cx, &mut self.cc, dsn, payload);
         }
+    }
+
+    /// Send the next segment that the scheduler gave to a subflow. Returns whether there is one.
+    #[inline]
+    fn send_one_assigned(&mut self, cx: &mut World, sender: &mut Sender) -> bool {
+        let Some(dsn) = sender.mptcp.assigned.pop_front() else {
+            return false;
+        };
+        let payload = self.payload(dsn);
+        sender.send_new::<false>(cx, &mut self.cc, dsn, payload);
+        sender.note_sent_assigned(dsn);
+        true
     }
 
     /// Send a tail loss probe with new data, if there are any: those of plain TCP, or segments already assigned to the subflow.
@@ -587,9 +623,7 @@ impl ConnectionSender {
         if sender.recovery.tlp_high_seq.is_some() {
             return false;
         }
-        if let Some(dsn) = sender.mptcp.assigned.pop_front() {
-            let payload = self.payload(dsn);
-            sender.send_new::<false>(cx, &mut self.cc, dsn, payload);
+        if self.send_one_assigned(cx, sender) {
             return true;
         }
         let sends = !self.mptcp && self.has_sendable();

@@ -2,10 +2,11 @@
 //!
 //! `sender.rs` has the sender with the fast path of an ACK, `state.rs` the groups of its state. What happens off the fast path
 //! is in `recovery.rs` (congestion states, RFC 6937, F-RTO, undo), `sack.rs` (SACK and RACK), `rtx_timer.rs` (timeout, tail loss
-//! probe) and, for Tahoe, Reno and NewReno, `classic_recovery.rs`.
+//! probe), `nagle.rs` (segments that are not full) and, for Tahoe, Reno and NewReno, `classic_recovery.rs`.
 
 pub(crate) mod classic_recovery;
 pub(crate) mod handshake;
+mod nagle;
 pub(crate) mod rate_sample;
 pub(crate) mod receiver;
 pub(crate) mod recovery;

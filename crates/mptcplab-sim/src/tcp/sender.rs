@@ -8,7 +8,7 @@ use super::scoreboard::Scoreboard;
 use super::segments::{Segment, Segments, flag};
 use super::state::{
     ClassicRecovery, CwndUsage, Lifecycle, MptcpState, Pacing, Phase, Recovery,
-    RetransmissionTimer, SendJitter, TsoGroup,
+    RetransmissionTimer, SendJitter, SmallSegments, TsoGroup,
 };
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick};
@@ -43,6 +43,8 @@ pub(crate) struct SenderConfig {
     pub(crate) holds_back: bool,
     /// Segments leave in groups, see `tso.rs`.
     pub(crate) tso: bool,
+    /// See `nagle.rs`.
+    pub(crate) nagle: bool,
     /// How often the first timeout of a SYN repeats before it doubles.
     pub(crate) linear_syn_timeouts: u32,
 }
@@ -111,6 +113,7 @@ pub(crate) struct Sender {
     pub(crate) scoreboard: Scoreboard,
     pub(crate) mptcp: MptcpState,
     pub(crate) tso: TsoGroup,
+    pub(crate) small: SmallSegments,
     pub(crate) pacing: Pacing,
     /// For algorithms that control their own rate.
     pub(crate) rates: Option<Box<RateSampler>>,
@@ -152,6 +155,7 @@ impl Sender {
             rtx: RetransmissionTimer::default(),
             usage: CwndUsage::default(),
             tso: TsoGroup::default(),
+            small: SmallSegments::default(),
             pacing: Pacing::default(),
             jitter: SendJitter::new(rng),
             announce_cwr: false,

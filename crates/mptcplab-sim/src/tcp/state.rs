@@ -64,6 +64,17 @@ pub(crate) struct MptcpState {
     pub(crate) copied_losses: u64,
 }
 
+/// Segments of a subflow that are not full, see `nagle.rs`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SmallSegments {
+    /// After the last one that was sent (Linux' `snd_sml`); 0 if there was none.
+    pub(super) end: u32,
+    /// What `end` was before.
+    pub(super) earlier_end: u32,
+    /// After the data of the latest burst if that ends within a segment.
+    pub(super) burst_end: Option<u32>,
+}
+
 /// The purpose for which the retransmission timer is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Pending {

@@ -267,6 +267,7 @@ fn options(settings: &Settings<'_>, like: &Like) -> Res<TcpOptions> {
         send_jitter_ns: send_jitter_ns(settings)?,
         host_delay_ns: short(&settings.item("host_delay")?)?,
         tso: given("tso")?.or(like.tso),
+        nagle: flag("nagle")?,
         comp_sack: match given("comp_sack")? {
             Some(false) => Some(CompSack::Off),
             Some(true) => like.comp_sack.or(Some(CompSack::Linux6_19)),
