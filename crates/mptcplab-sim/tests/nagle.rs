@@ -29,14 +29,15 @@ fn what_the_other_subflow_delivers_waits_for_the_small_segment() {
 }
 
 #[test]
-fn one_path_requests_and_ungrouped_segments_do_not_depend_on_it() {
+fn one_path_requests_fixed_buffers_and_ungrouped_segments_do_not_depend_on_it() {
     let one = [("flows.mp.paths", "[[\"fast\", \"last\"]]")];
     let requests = [(
         "flows.mp.traffic",
         "{ requests = { response = \"70 kB\", think = \"20 ms\" } }",
     )];
     let plain = [("tcp.tso", "false")];
-    for set in [&one[..], &requests, &plain] {
+    let fixed = [("flows.mp.rcv_buffer", "90 kB")];
+    for set in [&one[..], &requests, &plain, &fixed] {
         let with_nagle = simulate_one(LAST_HOP, set);
         let off: Vec<_> = set
             .iter()

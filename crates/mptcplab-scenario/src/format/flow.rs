@@ -148,7 +148,7 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     /// Whether a segment that is not full waits until earlier ones that were not full are acknowledged (Nagle's algorithm
     /// with Minshall's change, as in Linux); `false` is the socket option `TCP_NODELAY`, which flows with `requests`
     /// always have. In the simulator, where all segments are full, the last segment of an MPTCP burst waits with `tso`
-    /// if the burst ends within a segment in Linux.
+    /// if the burst ends within a segment in Linux, unless the receive buffer has a fixed size.
     nagle: field(Type::Bool, Need::Default("true")),
     /// Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are
     /// acknowledged at once; after them an ACK waits for a third of the path's round-trip time (since Linux 6.19;

@@ -16,7 +16,7 @@ use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::{Kind, Scheduler, SchedulerConfig};
 use mptcplab_scenario::{
-    Flow, LossRecovery, Run, SizeDistribution, Subflow, TcpFlow, Traffic, Transport,
+    Flow, LossRecovery, RcvBuffer, Run, SizeDistribution, Subflow, TcpFlow, Traffic, Transport,
 };
 use std::collections::VecDeque;
 
@@ -214,9 +214,19 @@ fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
         send_jitter_ns,
         holds_back: send_jitter_ns > 0 || t.options.host_delay_ns > 0,
         tso: t.options.tso.unwrap_or(false),
-        nagle: t.mptcp && t.options.tso == Some(true) && t.waits_to_fill_segments(),
+        nagle: holds_small_segments(t),
         linear_syn_timeouts: t.options.linear_syn_timeouts,
     }
+}
+
+/// Whether Nagle's algorithm matters: see `tcp/nagle.rs`. In a buffer of fixed size, most segments are small in Linux, and a held
+/// one is less of the window than a segment here.
+fn holds_small_segments(t: &TcpFlow) -> bool {
+    let is_fixed = matches!(
+        t.rcv_buffer,
+        RcvBuffer::Fixed(_) | RcvBuffer::FixedMemory(_)
+    );
+    t.mptcp && t.options.tso == Some(true) && t.waits_to_fill_segments() && !is_fixed
 }
 
 fn receiver_config(run: &Run, t: &TcpFlow, subflow: &Subflow, entry: u32) -> ReceiverConfig {
