@@ -206,6 +206,8 @@ class Sweep:
     cluster: Cluster | None = None
     # Without a named result: where the runs of emulated machines stay, and are found by later sweeps.
     lasting: Path | None = None
+    # Whether other runs are removed from there.
+    prunes: bool = True
     # Called with a line about runs that are taken from earlier results, or kept for later.
     say: Callable[[str], None] = note
 
@@ -392,7 +394,7 @@ class Sweep:
                 for engine in self._order:
                     target = directory / directory_of(engine) if several else directory
                     self._run_engine(engine, target, workspace, finished)
-                if self.lasting is not None:
+                if self.lasting is not None and self.prunes:
                     machines = [name for name in self.engines if is_machine(name)]
                     workspace.keep_only(digest for name in machines for digest in self._part(name).digests)
             except BaseException as error:

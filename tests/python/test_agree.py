@@ -1114,6 +1114,7 @@ def test_machines_that_repeat_one_trajectory_run_with_random_delays(
     # The first repetitions belong to the others, unless those have other settings.
     assert (whole[0].lasting == first[0].lasting) != one_draw
     assert whole[0].lasting.parent == tmp_path
+    assert (first[0].prunes, whole[0].prunes) == (False, True)
     text = page.page(replace(found, entries=(replace(entry, verdict=Verdict.HOLDS),)), with_figure=False)
     assert ("on the link before: behind `neck` (880 µs)." in text) == one_draw
     # One repetition is no draw of several.

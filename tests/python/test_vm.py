@@ -38,8 +38,9 @@ from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome
 from mptcplab.engines.vm.prepared import Preparation
 from mptcplab.errors import EngineError, MptcplabError, RefusedError, ScenarioError, UnfinishedError
+from mptcplab.scenario import Overrides
 from mptcplab.study.cell import engine_digest
-from mptcplab.sweep import parse_engines
+from mptcplab.sweep import Sweep, parse_engines
 from mptcplab.trace import machines
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
@@ -161,6 +162,22 @@ def test_the_runs_of_a_sweep_become_one_trace_in_their_order(emulated: Machines,
     assert [done for done, *_ in seen] == sorted(done for done, *_ in seen)
     assert not results.excluded_runs
     assert not any("processor" in line for line in results.remarks)
+
+
+def test_the_first_repetitions_leave_the_runs_of_the_others(emulated: Machines, scenario: Path, tmp_path: Path) -> None:
+    """Before, a comparison that went on after an interrupt made all but the first three repetitions again."""
+
+    def make(reps: int, *, prunes: bool = True) -> None:
+        changes = Overrides(cc=("lia",), reps=reps, duration="2 s", settings={"warmup": '"500 ms"'})
+        Sweep(str(scenario), changes, ("vm:trixie-backports",), lasting=tmp_path / "runs", prunes=prunes).run()
+
+    make(3)
+    make(2, prunes=False)
+    make(3)
+    assert [len(jobs) for jobs, *_ in emulated.calls] == [3]
+    make(2)
+    make(3)
+    assert [len(jobs) for jobs, *_ in emulated.calls] == [3, 1]
 
 
 def test_a_machine_has_the_seed_of_its_scenario_and_repetition(emulated: Machines, scenario: Path) -> None:

@@ -539,7 +539,9 @@ def _needed_delays(runs: Sweep) -> dict[str, int]:
     is_short = (runs.overrides.reps or 0) <= _FIRST_REPETITIONS
     if runs.sim_reps is None or is_short or _has_real_time(runs.engines):
         return {}
-    first = judge(replace(runs, overrides=replace(runs.overrides, reps=_FIRST_REPETITIONS), same_noise=True).run())
+    # The runs of all repetitions stay, which an interrupted command may have made.
+    few = replace(runs, overrides=replace(runs.overrides, reps=_FIRST_REPETITIONS), same_noise=True, prunes=False)
+    first = judge(few.run())
     return phases.random_delays(first.results, runs) if phases.is_one_draw(first) else {}
 
 
