@@ -6,7 +6,7 @@ use crate::mptcp::connection::Connection;
 use crate::mptcp::sender::ConnectionConfig;
 use crate::net::event::NEVER;
 use crate::stream::DSN_MAX;
-use crate::stream::receive_window::SubflowWindow;
+use crate::stream::receive_window::{SubflowWindow, is_fixed};
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::receiver::{Receiver, ReceiverConfig};
 use crate::tcp::sack_compression::wait_ns;
@@ -16,7 +16,7 @@ use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::{Kind, Scheduler, SchedulerConfig};
 use mptcplab_scenario::{
-    Flow, LossRecovery, RcvBuffer, Run, SizeDistribution, Subflow, TcpFlow, Traffic, Transport,
+    Flow, LossRecovery, Run, SizeDistribution, Subflow, TcpFlow, Traffic, Transport,
 };
 use std::collections::VecDeque;
 
@@ -222,11 +222,7 @@ fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
 /// Whether Nagle's algorithm matters: see `tcp/nagle.rs`. In a buffer of fixed size, most segments are small in Linux, and a held
 /// one is less of the window than a segment here.
 fn holds_small_segments(t: &TcpFlow) -> bool {
-    let is_fixed = matches!(
-        t.rcv_buffer,
-        RcvBuffer::Fixed(_) | RcvBuffer::FixedMemory(_)
-    );
-    t.mptcp && t.options.tso == Some(true) && t.waits_to_fill_segments() && !is_fixed
+    t.mptcp && t.options.tso == Some(true) && t.waits_to_fill_segments() && !is_fixed(t.rcv_buffer)
 }
 
 fn receiver_config(run: &Run, t: &TcpFlow, subflow: &Subflow, entry: u32) -> ReceiverConfig {

@@ -137,7 +137,7 @@ impl ReceiveRoom {
     pub(crate) fn new(buffer: RcvBuffer, mss: u16) -> Self {
         let memory = memory(buffer, mss);
         let (first, most) = bounds(buffer, mss);
-        let is_fixed = matches!(buffer, RcvBuffer::Fixed(_) | RcvBuffer::FixedMemory(_));
+        let is_fixed = is_fixed(buffer);
         Self {
             segments: first,
             packet_bytes: NonZeroU32::new(packet_bytes(mss)).filter(|_| is_fixed),
@@ -263,6 +263,11 @@ impl ReceiveRoom {
         self.round_next = read_to;
         self.round_ns = now;
     }
+}
+
+/// Whether a buffer has a size that does not change.
+pub(crate) fn is_fixed(buffer: RcvBuffer) -> bool {
+    matches!(buffer, RcvBuffer::Fixed(_) | RcvBuffer::FixedMemory(_))
 }
 
 /// The room, in full segments, of `held` ones of which all but one have joined others; no more than `held`.
