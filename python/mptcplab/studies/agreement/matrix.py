@@ -22,12 +22,12 @@ from mptcplab.errors import REFUSALS, EngineError, MptcplabError, ScenarioError,
 from mptcplab.metrics import emulation
 from mptcplab.metrics.certainty import Counts, is_one_trajectory
 from mptcplab.scenario import Overrides, check
-from mptcplab.studies.agreement import alike, phases, reduced, text
+from mptcplab.studies.agreement import alike, phases, reduced, tendency, text
 from mptcplab.studies.agreement.chance import Chance, Difference, of_differences
 from mptcplab.studies.agreement.compare import judged
 from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, Bounds, bounds_of, judge
 from mptcplab.study import workers
-from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs
+from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs, topology
 from mptcplab.study.progress import Announce, silent
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Finding, Verdict
@@ -43,6 +43,8 @@ MOST_AT_ONCE = 6
 _FIRST_REPETITIONS = 3
 # Of the digest of a build, on the page.
 BUILD_DIGITS = 12
+# Kinds of flows.
+ALL_FLOWS, SEVERAL, ONE = "all", "with several subflows", "with one subflow"
 # Modules that decide an entry besides the engines.
 _DECIDING = (
     *("studies/agreement", "metrics", "metrics/differences.py", "metrics/stats.py", "metrics/student.py"),
@@ -243,12 +245,30 @@ class Matrix:
 
     def chance(self) -> Chance | None:
         """What chance does to the differences of the flows that have an interval; None with too few scenarios."""
-        known = [
-            Difference(entry.name, row.difference, row.interval, min(row.n, row.n_reference))
-            for entry, row in self.flows()
-            if row.difference is not None and row.interval
-        ]
-        return of_differences(known, self.bounds.flow_percent)
+        return of_differences([difference for _, difference in self._known()], self.bounds.flow_percent)
+
+    def tendencies(self, own: float) -> dict[str, tendency.Tendency]:
+        """What the second engine gives flows of a kind on average more than the first, in percent, by the kind's name.
+
+        `own` is the standard deviation of the engines' own differences. Kinds of too few scenarios are left out.
+        """
+        kinds: dict[str, list[Difference]] = {ALL_FLOWS: [], SEVERAL: [], ONE: []}
+        algorithms: dict[str, list[Difference]] = {}
+        for row, difference in self._known():
+            several = has_several_subflows(difference.scenario, row.flow)
+            kinds[ALL_FLOWS].append(difference)
+            kinds[SEVERAL if several else ONE].append(difference)
+            if several:
+                algorithms.setdefault(f"{SEVERAL}, {row.base}", []).append(difference)
+        kinds |= dict(sorted(algorithms.items(), key=lambda item: -len(item[1])))
+        found = {kind: tendency.of_differences(some, own) for kind, some in kinds.items()}
+        return {kind: one for kind, one in found.items() if one is not None}
+
+    def _known(self) -> Iterator[tuple[Row, Difference]]:
+        """The differences that have an interval."""
+        for entry, row in self.flows():
+            if row.difference is not None and row.interval:
+                yield row, Difference(entry.name, row.difference, row.interval, min(row.n, row.n_reference))
 
     def counts(self, metric: str) -> Counts:
         """How many differences of goodput or of Jain's index are inside and outside of their bound."""
@@ -279,6 +299,12 @@ class Matrix:
         one, other = data["engines"]
         entries = (Entry.from_dict(entry).judged(bounds_of(one, other)) for entry in data["entries"])
         return cls((one, other), data["command"], tuple(entries))
+
+
+def has_several_subflows(scenario: str, flow: str | None) -> bool:
+    """Whether a flow of a scenario, whose name is its path in the repository, has more than one subflow."""
+    flows = topology(bundle.root() / scenario).connections
+    return any(one.name == flow and len(one.paths) > 1 for one in flows)
 
 
 def counted_in_words(

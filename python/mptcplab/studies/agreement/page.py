@@ -13,8 +13,10 @@ from mptcplab.markdown import figure as figure_link
 from mptcplab.metrics.certainty import COINCIDE_PERCENT, ONE_TRAJECTORY
 from mptcplab.output import write_text, writing
 from mptcplab.studies.agreement import figure
+from mptcplab.studies.agreement.chance import Chance
 from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Bounds
 from mptcplab.studies.agreement.matrix import Entry, Matrix, Row, counted_in_words
+from mptcplab.studies.agreement.tendency import FEWEST_SCENARIOS
 from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE, duration, number
 
@@ -75,6 +77,12 @@ would be beyond {bound}, and the worst would be {equal_worst} apart. Here these 
 chance does not explain has a standard deviation of {own} (95 % interval {interval}, by drawing the scenarios again),
 which is {own_median} at the median: so far apart are the engines themselves (Paule and Mandel, "Consensus Values and
 Weighting Factors", Journal of Research of the National Bureau of Standards 87(5), 1982)."""
+
+_TENDENCIES = """\
+**Whether an engine favours a kind of flow.** The table has the mean difference of goodput over all scenarios in which
+such flows run, with its 95 % interval (Hartung and Knapp, "On tests of the overall treatment effect in meta-analysis
+with normally distributed responses", Statistics in Medicine 20, 2001). Flows with several subflows are also listed by
+the algorithm of the runs, if it ran in at least {fewest} scenarios."""
 
 _OF_MEANS = " of the means (over pairs of repetitions where each has links of its own)"
 
@@ -141,7 +149,7 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
         coincide=COINCIDE_PERCENT,
         one_trajectory=ONE_TRAJECTORY,
     )
-    parts = [introduction, _verdict(matrix), *_chance(matrix), *_delays(matrix)]
+    parts = [introduction, _verdict(matrix), *_chances(matrix), *_delays(matrix)]
     if with_figure:
         caption = f"Goodput of every flow: {one} against {other}, with bands of 5 % and 15 %."
         parts.append(figure_link(caption, FIGURE))
@@ -156,27 +164,35 @@ def _verdict(matrix: Matrix) -> str:
     return f"**Verdict: {matrix.verdict}.** {matrix.summary}"
 
 
-def _chance(matrix: Matrix) -> list[str]:
+def _chances(matrix: Matrix) -> list[str]:
     chance = matrix.chance()
-    if chance is None:
-        return []
+    return [] if chance is None else [_chance(chance, matrix), *_tendencies(chance, matrix)]
+
+
+def _tendencies(chance: Chance, matrix: Matrix) -> list[str]:
+    rows = [
+        [kind, str(one.flows), str(one.scenarios), f"{one.percent:+.1f} ± {one.half:.1f} %"]
+        for kind, one in matrix.tendencies(chance.own).items()
+    ]
+    return [_TENDENCIES.format(fewest=FEWEST_SCENARIOS), table(["flows", "number", "scenarios", "difference"], rows)]
+
+
+def _chance(chance: Chance, matrix: Matrix) -> str:
     most = f"{matrix.bounds.flow_percent:g} %"
     low, high = chance.own_interval
-    return [
-        _CHANCE.format(
-            flows=chance.flows,
-            median=f"{chance.median:.1f} %",
-            beyond=chance.beyond,
-            worst=f"{chance.worst:.0f} %",
-            equal_median=f"{chance.equal_median:.1f} %",
-            equal_beyond=f"{chance.equal_beyond:.0f}",
-            equal_worst=f"{chance.equal_worst:.0f} %",
-            bound=most,
-            own=f"{chance.own:.1f} %",
-            interval=f"{low:.1f} to {high:.1f} %",
-            own_median=f"{chance.own_median:.1f} %",
-        )
-    ]
+    return _CHANCE.format(
+        flows=chance.flows,
+        median=f"{chance.median:.1f} %",
+        beyond=chance.beyond,
+        worst=f"{chance.worst:.0f} %",
+        equal_median=f"{chance.equal_median:.1f} %",
+        equal_beyond=f"{chance.equal_beyond:.0f}",
+        equal_worst=f"{chance.equal_worst:.0f} %",
+        bound=most,
+        own=f"{chance.own:.1f} %",
+        interval=f"{low:.1f} to {high:.1f} %",
+        own_median=f"{chance.own_median:.1f} %",
+    )
 
 
 def _delays(matrix: Matrix) -> list[str]:
