@@ -86,3 +86,14 @@ def test_the_page_has_every_kind_of_flow_that_runs_in_three_scenarios() -> None:
     text = page(matrix, with_figure=False)
     for kind, one in found.items():
         assert f"| {kind} | {one.flows} | {one.scenarios} | {one.percent:+.1f} ± {one.half:.1f} % |" in text
+
+
+def test_round_trip_times_have_a_tendency_of_their_own() -> None:
+    matrix = Matrix.from_json(_AGREEMENT.read_text(encoding="utf-8"))
+    found = matrix.tendency_of_delays()
+    assert found is not None
+    rows = [row for entry in matrix.compared for row in entry.delays if row.interval and row.difference is not None]
+    assert found.flows == len(rows) > 100
+    # A mean of them, with whatever weights.
+    assert min(row.difference or 0 for row in rows) < found.percent < max(row.difference or 0 for row in rows)
+    assert f"; mean difference {found.percent:+.1f} ± {found.half:.1f} %." in page(matrix, with_figure=False)

@@ -245,7 +245,8 @@ class Matrix:
 
     def chance(self) -> Chance | None:
         """What chance does to the differences of the flows that have an interval; None with too few scenarios."""
-        return of_differences([difference for _, difference in self._known()], self.bounds.flow_percent)
+        known = [difference for _, difference in self._known(lambda entry: entry.flows)]
+        return of_differences(known, self.bounds.flow_percent)
 
     def tendencies(self, own: float) -> dict[str, tendency.Tendency]:
         """What the second engine gives flows of a kind on average more than the first, in percent, by the kind's name.
@@ -254,7 +255,7 @@ class Matrix:
         """
         kinds: dict[str, list[Difference]] = {ALL_FLOWS: [], SEVERAL: [], ONE: []}
         algorithms: dict[str, list[Difference]] = {}
-        for row, difference in self._known():
+        for row, difference in self._known(lambda entry: entry.flows):
             several = has_several_subflows(difference.scenario, row.flow)
             kinds[ALL_FLOWS].append(difference)
             kinds[SEVERAL if several else ONE].append(difference)
@@ -264,11 +265,18 @@ class Matrix:
         found = {kind: tendency.of_differences(some, own) for kind, some in kinds.items()}
         return {kind: one for kind, one in found.items() if one is not None}
 
-    def _known(self) -> Iterator[tuple[Row, Difference]]:
-        """The differences that have an interval."""
-        for entry, row in self.flows():
-            if row.difference is not None and row.interval:
-                yield row, Difference(entry.name, row.difference, row.interval, min(row.n, row.n_reference))
+    def tendency_of_delays(self) -> tendency.Tendency | None:
+        """How much longer the mean smoothed RTTs of the second engine are on average; None with too few scenarios."""
+        known = [difference for _, difference in self._known(lambda entry: entry.delays)]
+        chance = of_differences(known, self.bounds.flow_percent)
+        return None if chance is None else tendency.of_differences(known, chance.own)
+
+    def _known(self, rows: Callable[[Entry], Iterable[Row]]) -> Iterator[tuple[Row, Difference]]:
+        """The differences in these rows of all scenarios that have an interval."""
+        for entry in self.compared:
+            for row in rows(entry):
+                if row.difference is not None and row.interval:
+                    yield row, Difference(entry.name, row.difference, row.interval, min(row.n, row.n_reference))
 
     def counts(self, metric: str) -> Counts:
         """How many differences of goodput or of Jain's index are inside and outside of their bound."""

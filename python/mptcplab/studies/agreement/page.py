@@ -201,9 +201,11 @@ def _delays(matrix: Matrix) -> list[str]:
         return []
     sections = sum(bool(entry.delays) for entry in matrix.compared)
     near = sum(distance <= NEAR_PERCENT for distance in distances)
+    tendency = matrix.tendency_of_delays()
+    over_all = "" if tendency is None else f"; mean difference {tendency.percent:+.1f} ± {tendency.half:.1f} %"
     return [
         f"Mean smoothed RTT: {near} of {len(distances)} flows are within {NEAR_PERCENT} %; median distance "
-        f"{median(distances):.1f} %, largest {max(distances):.1f} %. Sections that have it: {sections} of "
+        f"{median(distances):.1f} %, largest {max(distances):.1f} %{over_all}. Sections that have it: {sections} of "
         f"{len(matrix.compared)}."
     ]
 
