@@ -171,6 +171,38 @@ fn more_transfers_at_once_than_there_is_room_for_end_the_run() {
     );
 }
 
+/// 33 flows of up to 4,096 transfers at once have more subflows than a packet that is held back has places in the tree.
+#[test]
+fn more_subflows_than_can_hold_packets_back_are_refused() {
+    let text = r#"
+duration = "300 ms"
+[links.l]
+from = "S"
+to = "D"
+rate = "1 Gbit/s"
+delay = "2 ms"
+[flows.web]
+count = 33
+path = ["l"]
+cc = "reno"
+start = "10 ms"
+traffic = { size = "30 kB", gap = "40 ms" }
+"#;
+    for (jitter, refused) in [("3 us", true), ("0 s", false)] {
+        let sweep = sweep(text, &[("tcp.send_jitter", jitter)]);
+        match simulate(&sweep.runs[0], &Control::default()) {
+            Ok(outcome) => assert!(!refused && outcome.tables.transfer.len() > 33, "{jitter}"),
+            Err(error) => assert!(
+                refused
+                    && error
+                        .to_string()
+                        .starts_with("more than 131072 subflows share links"),
+                "{jitter}: {error}"
+            ),
+        }
+    }
+}
+
 #[test]
 fn transfers_lose_nothing_and_the_trace_has_their_sums() {
     let run = simulate_one(BUSY, &[]);

@@ -11,7 +11,7 @@ use crate::app::udp::{UdpConfig, UdpSource};
 use crate::app::video::VideoServer;
 use crate::app::{App, Kind};
 use crate::control::SimError;
-use crate::net::event::{MAX_LINKS, NEVER};
+use crate::net::event::{MAX_LINKS, MAX_SOURCES, NEVER};
 use crate::net::packet::{MAX_HOPS, MAX_SUBFLOWS};
 use crate::net::{Net, Route};
 use crate::sctp::{Association, AssociationConfig, DestinationConfig};
@@ -114,13 +114,31 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
             add_udp(&mut engine, run, f, u, &paths);
         }
     }
-    if engine.world.net.routes() > MAX_SUBFLOWS {
-        return Err(SimError::Unsupported(format!(
-            "more than {MAX_SUBFLOWS} subflows share links (a flow of many transfers counts {MAX_AT_ONCE} times)"
-        )));
-    }
+    check_subflows(engine.world.net.routes(), &tcp)?;
     engine.start(run.duration_ns);
     Ok(engine)
+}
+
+/// Refuses more subflows than there are indices, and more than a tree has sources: it has the next packet of each that is held
+/// back.
+fn check_subflows(routes: usize, tcp: &[FlowBuilder<'_>]) -> Result<(), SimError> {
+    let holds_back = tcp.iter().any(FlowBuilder::holds_back);
+    let most = if holds_back {
+        MAX_SOURCES.min(MAX_SUBFLOWS)
+    } else {
+        MAX_SUBFLOWS
+    };
+    if routes <= most {
+        return Ok(());
+    }
+    let held = if holds_back {
+        "; without send_jitter and host_delay, there can be more"
+    } else {
+        ""
+    };
+    Err(SimError::Unsupported(format!(
+        "more than {most} subflows share links (a flow of many transfers counts {MAX_AT_ONCE} times){held}"
+    )))
 }
 
 fn stop_of(run: &Run, flow: &Flow) -> u64 {

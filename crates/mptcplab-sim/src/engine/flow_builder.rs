@@ -53,6 +53,16 @@ impl<'a> FlowBuilder<'a> {
         self.index
     }
 
+    /// Whether a sender of the flow holds packets back.
+    pub(super) fn holds_back(&self) -> bool {
+        let mut subflows = self.tcp.subflows.iter();
+        subflows.any(|subflow| self.sender_config(subflow).holds_back)
+    }
+
+    fn sender_config(&self, subflow: &Subflow) -> SenderConfig {
+        sender_config(self.tcp, self.run.send_jitter_ns(self.tcp, subflow))
+    }
+
     /// Name of the flow's algorithm.
     pub(crate) fn algorithm(&self) -> &'a str {
         &self.tcp.cc.name
@@ -77,7 +87,7 @@ impl<'a> FlowBuilder<'a> {
             make_sock(run, flow, t)?,
             id,
             subflow.backup,
-            sender_config(t, run.send_jitter_ns(t, subflow)),
+            self.sender_config(subflow),
             Rng::new(run.seed, run.rep, "subflow", &name),
         );
         sender.entry = entry;

@@ -67,8 +67,8 @@ pub(crate) struct ConnectionSender {
     pub(super) reinject: VecDeque<(u32, u32)>,
     /// Index of the connection in this part of the topology.
     pub(crate) index: u32,
-    /// The receive window when a burst last filled it.
-    filled_window: u32,
+    /// From the oldest data that are not acknowledged to the end of the latest burst.
+    reach: u32,
     /// After the first segment that is not full and was not acknowledged yet; 0 if there is none.
     small_end: u32,
     /// The subflow that opens the connection; the others join.
@@ -134,7 +134,7 @@ impl ConnectionSender {
             data_rtx: data_rtx.map(Box::new),
             idle_subflows: upstream.then(Box::default),
             all_full: false,
-            filled_window: 0,
+            reach: 0,
             small_end: 0,
             priorities: c.priorities,
             priority_timer: Timer::OFF,
@@ -540,15 +540,15 @@ impl ConnectionSender {
         self.send_assigned(cx, sender);
     }
 
-    /// Whether a burst up to here ends with a whole segment: at the end of a window that has moved by whole segments since it ended
-    /// one before.
+    /// Whether a burst up to here ends with a whole segment: at the end of a window that is as large as what the burst before
+    /// filled, and has moved by whole segments since.
     fn ends_whole(&mut self, end: u32) -> bool {
         let window = end - self.una;
         let moved_by_small = self.small_end != 0 && self.small_end <= self.una;
         if moved_by_small {
             self.small_end = 0;
         }
-        let is_as_large = std::mem::replace(&mut self.filled_window, window) == window;
+        let is_as_large = std::mem::replace(&mut self.reach, window) == window;
         let ends_whole = end == self.window_end && is_as_large && !moved_by_small;
         if !ends_whole && self.small_end == 0 {
             self.small_end = end;

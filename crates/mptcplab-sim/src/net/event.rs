@@ -13,7 +13,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// Bits of a tree key that hold the source.
 const SOURCE_BITS: u32 = 17;
 /// Most sources of a [`WinnerTree`].
-const MAX_SOURCES: usize = 1 << SOURCE_BITS;
+pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 /// Most links: one source more is for packets that are merged.
 pub(crate) const MAX_LINKS: usize = MAX_SOURCES - 1;
 /// [`WinnerTree::first`] returns this when nothing is pending: 39 hours, longer than any run.
@@ -38,6 +38,7 @@ const TOP: usize = 4;
 
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
+        assert!(sources <= MAX_SOURCES, "{sources} sources");
         let base = sources.next_power_of_two().max(TOP);
         Self {
             top: [u64::MAX; TOP],
@@ -133,9 +134,10 @@ impl Timers {
         }
     }
 
-    /// The number of subflows; nothing is armed yet.
+    /// The number of subflows; nothing is armed yet. If there are more than a tree has sources, none of them holds packets back.
     pub(crate) fn reserve(&mut self, subflows: usize) {
-        self.jitter = WinnerTree::new(subflows);
+        let sources = if subflows <= MAX_SOURCES { subflows } else { 0 };
+        self.jitter = WinnerTree::new(sources);
     }
 
     /// Time of the earliest entry, which may turn out to be stale.

@@ -232,15 +232,19 @@ impl Receiver {
     pub(crate) fn on_data(&mut self, packet: &Packet, now: u64, room: &ReceiveRoom) -> AckPolicy {
         let at_once = packet.has_ecn_news() && self.note_ecn(packet);
         self.count(packet);
+        if self.packets == 1 {
+            self.measure_rtt(now);
+        }
         let had_gap = self.order.held() > 0;
         match self.order.insert(packet.seq()) {
-            Arrival::InOrder(_) => {
+            Arrival::InOrder(segments) => {
                 if self.config.delayed_acks {
                     self.note_arrival(now);
                 }
                 self.open_window(room);
                 if had_gap {
                     self.forget_blocks_in_order();
+                    self.note_filled(segments);
                     return AckPolicy::Immediate;
                 }
                 if self.config.delayed_acks {
@@ -263,6 +267,14 @@ impl Receiver {
                 self.quick_acks = QUICK_ACKS;
                 AckPolicy::Immediate
             }
+        }
+    }
+
+    /// So many segments filled a part of a gap. The ACK of a single one is the first that leaves at once for what is missing now.
+    fn note_filled(&mut self, segments: u32) {
+        let is_asked = self.config.comp_sack_ns.is_some() && self.quick_acks == 0;
+        if is_asked && segments == 1 && self.order.held() > 0 {
+            self.compression.defers(self.order.next());
         }
     }
 
@@ -620,6 +632,36 @@ mod tests {
         joins.on_handshake(Kind::JoinAck, 165 * MS);
         is_quick(&mut joins, 0, 500 * MS);
         assert_eq!(joins.rtt_ns, 60 * MS);
+    }
+
+    /// The first segment was lost; the one after it answers the SYN/ACK.
+    #[test]
+    fn whatever_segment_comes_first_measures_the_round_trip_time() {
+        let mut receiver = receiver();
+        receiver.on_handshake(Kind::Syn, 5 * MS);
+        is_quick(&mut receiver, 1, 130 * MS);
+        is_quick(&mut receiver, 0, 400 * MS);
+        assert_eq!(receiver.rtt_ns, 125 * MS);
+    }
+
+    /// Segments 0 and 1 are missing and arrive last. The ACK of 0 is the first of three that leave at once while 1 is missing,
+    /// unless segments behind the gap come into order with it.
+    #[test]
+    fn the_ack_of_a_segment_that_fills_a_part_of_a_gap_leaves_at_once_and_counts() {
+        let mut receiver = receiver();
+        receiver.config.comp_sack_ns = Some(MS);
+        let mut quick = |seq| {
+            receiver.quick_acks = 0;
+            is_quick(&mut receiver, seq, 0)
+        };
+        let later = [2, 3, 4, 6, 7].map(&mut quick);
+        assert_eq!(later, [true, true, true, false, false]);
+        assert_eq!([0, 8, 9, 10].map(&mut quick), [true, true, true, false]);
+        // Up to 4 in order now; 5 is missing.
+        assert_eq!(
+            [1, 11, 12, 13, 14].map(&mut quick),
+            [true, true, true, true, false]
+        );
     }
 
     #[test]

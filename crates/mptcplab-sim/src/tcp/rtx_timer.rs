@@ -11,7 +11,7 @@ use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
-/// Slack of probe and reordering timers: Linux' two jiffies at 1000 Hz.
+/// Slack of probe and reordering timers: Linux' `TCP_TIMEOUT_MIN_US`.
 const TIMER_SLACK_US: u32 = 2_000;
 
 impl Sender {

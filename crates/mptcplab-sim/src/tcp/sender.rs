@@ -407,7 +407,7 @@ impl Sender {
         } else {
             120
         };
-        // window < 2^21 packets * 2^11 bytes, so the product stays below 2^56; srtt_us counts eighths.
+        // window < 2^21 packets * 2^14 bytes, so the product stays below 2^59; srtt_us counts eighths.
         let window = u64::from(tp.snd_cwnd.max(tp.packets_out)) * u64::from(tp.mss_cache);
         (window * percent * 80_000)
             .checked_div(u64::from(tp.srtt_us))
