@@ -1383,6 +1383,12 @@ def test_scenarios_run_together_up_to_the_load_that_a_machine_can_emulate() -> N
     assert 40_000 < sorted(most)[-2] <= 65_000
 
 
+def test_the_load_of_a_scenario_that_names_its_algorithms_by_flow_is_known() -> None:
+    poisson = Path("papers/wischik2011/poisson.toml")
+    assert "\ncc = " not in poisson.read_text(encoding="utf-8").split("[", 1)[0]
+    assert matrix._load(poisson, matrix.QUICK, matrix.ENGINES, 1) > 1000
+
+
 def test_after_an_interrupt_nothing_new_begins() -> None:
     begun: list[int] = []
 

@@ -2,6 +2,8 @@
 
 import math
 import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +122,21 @@ def test_what_cannot_be_renewed_stays_as_it_is(changes: dict[str, object], why: 
     found = renew.measure(Matrix(ENGINES, "", (one,)), announce=Announced)  # type: ignore[arg-type]
     assert found.entries == (one,)
     assert said[0].startswith(f"{NAME} stays as it is: {why}")
+
+
+def test_a_section_stays_when_its_scenario_became_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    @contextmanager
+    def announce(what: str) -> Iterator[None]:
+        said.append(what)
+        yield
+
+    monkeypatch.setattr(renew.matrix, "short", lambda *_: None)
+    one = entry()
+    found = renew.measure(Matrix(ENGINES, "", (one,)), announce=announce)  # type: ignore[arg-type]
+    assert found.entries == (one,)
+    assert said == [f"{NAME} stays as it is: its last flow starts too late now"]
 
 
 def test_random_delays_of_a_section_stay() -> None:

@@ -503,7 +503,7 @@ def _load(path: Path, size: Size, engines: tuple[str, str], jobs: int) -> float:
         if changes is None:
             return 0
         settings = {**changes.settings, "sample": '"off"'}
-        results = run(path, changes.cc, 1, jobs=jobs, duration=changes.duration, settings=settings)
+        results = run(path, changes.cc or None, 1, jobs=jobs, duration=changes.duration, settings=settings)
     except (ScenarioError, EngineError):
         return MOST_HOPS_PER_S
     hops = results.link.group_by("run", "link").agg(pl.col("departed_pkts").max())["departed_pkts"].sum()

@@ -37,15 +37,17 @@ def measure(former: Matrix, *, only: Collection[str] = (), jobs: int = 0, announ
     """
     entries = []
     for entry in former.entries:
-        why = _obstacle(entry)
         if only and not any(matrix.is_named(Path(entry.name), name) for name in only):
             entries.append(entry)
-        elif why:
-            with announce(f"{entry.name} stays as it is: {why}"):
+            continue
+        why = _obstacle(entry)
+        changes = None if why else matrix.short(bundle.root() / entry.name, VIRTUAL, former.engines)
+        if changes is None:
+            with announce(f"{entry.name} stays as it is: {why or 'its last flow starts too late now'}"):
                 entries.append(entry)
         else:
             with announce(entry.name):
-                entries.append(_renewed(entry, former.engines, jobs))
+                entries.append(_renewed(entry, changes, former.engines, jobs))
     return replace(former, entries=tuple(entries))
 
 
@@ -62,13 +64,14 @@ def _obstacle(entry: Entry) -> str:
     return ""
 
 
-def _renewed(entry: Entry, engines: tuple[str, str], jobs: int) -> Entry:
-    """The same section with new runs of the simulator, with the algorithms that it has."""
+def _renewed(entry: Entry, changes: Overrides, engines: tuple[str, str], jobs: int) -> Entry:
+    """The same section with new runs of the simulator, with the algorithms that it has.
+
+    `changes` make its scenario short.
+    """
     path = bundle.root() / entry.name
     words = shlex.split(entry.command)
     names = words[words.index("--cc") + 1] if "--cc" in words else None
-    changes = matrix.short(path, VIRTUAL, engines)
-    assert changes is not None, "it was short enough before"
     changes = replace(changes, cc=Overrides.of(names, None, None, None, None, None).cc)
     changes = phases.delayed(changes, entry.random_delays)
     times = HostTimes(entry.host_delay_ns or 0, entry.send_jitter_ns or 0)
