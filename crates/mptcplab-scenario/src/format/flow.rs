@@ -132,8 +132,9 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     /// `net.mptcp.stale_loss_cnt`). A stale subflow gets no new data while another one works, until it receives an ACK
     /// again. When it becomes stale, all its data is sent again on the others; each timeout before that only sends its
     /// oldest segment there. With `linger`, as in Linux, the number counts expiries of the connection's own timer
-    /// without an ACK on the subflow: after one more than this number, everything that the connection has outstanding
-    /// is sent again, and before that the oldest 32 KiB on an idle subflow.
+    /// without an ACK on the subflow (in the simulator, without one that acknowledges data): after one more than this
+    /// number, everything that the connection has outstanding is sent again, and before that the oldest 32 KiB on an
+    /// idle subflow.
     stale_after: field(
         int(1, 255),
         Need::Optional(
@@ -147,8 +148,8 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     tso: field(Type::Bool, Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine")),
     /// Whether a segment that is not full waits until earlier ones that were not full are acknowledged (Nagle's algorithm
     /// with Minshall's change, as in Linux); `false` is the socket option `TCP_NODELAY`, which flows with `requests`
-    /// always have. In the simulator, where all segments are full, the last segment of an MPTCP burst waits with `tso`
-    /// if the burst ends within a segment in Linux, unless the receive buffer has a fixed size.
+    /// or `messages` always have. In the simulator, where all segments are full, the last segment of an MPTCP burst waits
+    /// with `tso` if the burst ends within a segment in Linux, unless the receive buffer has a fixed size.
     nagle: field(Type::Bool, Need::Default("true")),
     /// Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are
     /// acknowledged at once; after them an ACK waits for a third of the path's round-trip time (since Linux 6.19;
