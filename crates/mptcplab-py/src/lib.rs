@@ -258,7 +258,7 @@ fn added_algorithms(
 }
 
 fn added(sweep: &Sweep) -> Vec<(&'static str, &'static str, &'static str)> {
-    let flows = sweep.runs.iter().flat_map(|run| &run.flows);
+    let flows = sweep.runs.iter().flat_map(|run| run.flows.iter());
     let used: BTreeSet<&str> = flows.filter_map(digest::algorithm).collect();
     let added = mptcplab_cc::added().into_iter();
     added

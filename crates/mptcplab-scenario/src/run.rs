@@ -4,6 +4,7 @@ use crate::headers::Dss;
 use mptcplab_model::link::LinkConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 pub use mptcplab_model::traffic::{
     ArrivalRate, Arrivals, DurationDistribution, RequestKind, RequestTimes, Requests,
@@ -29,7 +30,7 @@ pub struct Sweep {
     pub files: Vec<String>,
 }
 
-/// One run of one engine.
+/// One run of one engine. Repetitions share what they have in common.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Position in the sweep.
@@ -51,11 +52,11 @@ pub struct Run {
     pub per_ack: bool,
     pub profile: Profile,
     /// Names of the nodes.
-    pub nodes: Vec<String>,
+    pub nodes: Arc<[String]>,
     /// Directed links. A duplex link `X` becomes `X` and `X~`.
-    pub links: Vec<Link>,
+    pub links: Arc<[Link]>,
     /// Flows in file order.
-    pub flows: Vec<Flow>,
+    pub flows: Arc<[Flow]>,
 }
 
 impl Run {

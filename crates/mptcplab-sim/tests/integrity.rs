@@ -243,7 +243,7 @@ fn crowds_keep_within_their_links_and_repeat() {
     for case in 0..600 {
         let text = crowd(case);
         let run = simulate_one(&text, &[]);
-        for link in &run.run.links {
+        for link in run.run.links.iter() {
             let used = run.utilisation(&link.name);
             assert!(
                 used <= 1.001,

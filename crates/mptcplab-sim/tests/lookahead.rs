@@ -5,6 +5,7 @@ use mptcplab_model::link::Change;
 use mptcplab_scenario::Run;
 use mptcplab_sim::{Control, Outcome, simulate};
 use mptcplab_trace::{LinkRow, LinkTable};
+use std::sync::Arc;
 
 /// Chains of links that only one link feeds, a link that two feed, first links of one sender and of two, and traffic that is
 /// not TCP. All parameters differ. The UDP flow ends at a link that nothing else uses.
@@ -126,7 +127,8 @@ fn with_all_events(run: &Run) -> Run {
         loss: None,
         up: None,
     };
-    let spare = run.links.iter_mut().find(|link| link.name == "spare");
+    let links = Arc::make_mut(&mut run.links);
+    let spare = links.iter_mut().find(|link| link.name == "spare");
     spare.expect("a link").config.schedule.push(never);
     run
 }

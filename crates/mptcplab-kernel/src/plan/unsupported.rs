@@ -35,7 +35,7 @@ const MAX_BUFFER_BYTES: u64 = 1 << 30;
 pub(crate) fn unsupported_settings(run: &Run) -> Vec<UnsupportedSetting> {
     let mut found = Vec::new();
     size(run, &mut found);
-    for flow in &run.flows {
+    for flow in run.flows.iter() {
         match &flow.transport {
             Transport::Tcp(tcp) => options(run, flow, tcp, &mut found),
             Transport::Sctp(_) => found.push(unsupported(
@@ -270,7 +270,7 @@ fn shared_settings(run: &Run, found: &mut Vec<UnsupportedSetting>) {
     let mut buffers: BTreeMap<usize, (&str, &TcpFlow)> = BTreeMap::new();
     let mut idles: BTreeMap<usize, (&str, bool)> = BTreeMap::new();
     let mut stales: BTreeMap<usize, (&str, Option<u32>)> = BTreeMap::new();
-    for flow in &run.flows {
+    for flow in run.flows.iter() {
         let Some(tcp) = tcp(flow) else { continue };
         let [from, to] = super::ends(run, flow);
         let (other, first) = *buffers.entry(to).or_insert((&flow.name, tcp));

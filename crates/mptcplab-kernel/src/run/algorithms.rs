@@ -86,7 +86,7 @@ fn name(process: u32, index: usize, attempt: u32) -> String {
 /// Refuses the kernel's own algorithms (`kernel:NAME`) that this kernel does not have.
 pub(super) fn unknown(runs: &[Run]) -> Result<Vec<UnsupportedSetting>, Failure> {
     let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for flow in runs.iter().flat_map(|run| &run.flows) {
+    for flow in runs.iter().flat_map(|run| run.flows.iter()) {
         if let Some(name) = crate::plan::tcp(flow).and_then(|tcp| tcp.cc.kernel_name()) {
             wanted.insert((&flow.name, name));
         }

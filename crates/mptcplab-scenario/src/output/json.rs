@@ -66,7 +66,7 @@ fn scenario(run: &Run, scheduler: Option<SchedulerKind>) -> Value {
         "sample_ns": run.sample_ns,
         "per_ack": run.per_ack,
         "profile": run.profile.name(),
-        "nodes": run.nodes,
+        "nodes": run.nodes[..],
         "links": run.links.iter().map(|l| link(run, l)).collect::<Vec<_>>(),
         "flows": run.flows.iter().map(|f| flow(run, f, scheduler)).collect::<Vec<_>>(),
     })

@@ -219,7 +219,7 @@ pub(crate) fn aqm_name(aqm: &Aqm) -> &'static str {
 
 fn flows(run: &Run) -> Vec<Vec<String>> {
     let mut rows = vec![row(&["flow", "subflow", "path", "base RTT", "what"])];
-    for flow in &run.flows {
+    for flow in run.flows.iter() {
         let connection = match &flow.transport {
             Transport::Tcp(tcp) => tcp_summary(tcp),
             Transport::Sctp(sctp) => sctp_summary(sctp),

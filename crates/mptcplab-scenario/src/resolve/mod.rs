@@ -36,9 +36,9 @@ pub(crate) fn run(root: &Value, files: &mut Files<'_>) -> Res<Run> {
         sample_ns: sample(&top.item("sample")?)?,
         per_ack: top.item("per_ack")?.boolean()?,
         profile: profile(&top.item("profile")?)?,
-        nodes: network.nodes,
-        links: network.links,
-        flows,
+        nodes: network.nodes.into(),
+        links: network.links.into(),
+        flows: flows.into(),
     })
 }
 
