@@ -95,8 +95,6 @@ pub(crate) enum FromLab {
 pub(crate) struct Sample {
     /// The time of the rows.
     pub(crate) t_ns: u64,
-    /// How much later than that the last of the values was read.
-    pub(crate) late_ns: u64,
     pub(crate) flows: Vec<FlowSample>,
     pub(crate) subflows: Vec<SubflowSample>,
     pub(crate) links: Vec<LinkRow>,
@@ -157,6 +155,8 @@ pub(crate) struct RunReport {
     pub(crate) algorithms: Vec<Vec<String>>,
     /// The emulator's report.
     pub(crate) emulator: Option<Report>,
+    /// Events since the last sample.
+    pub(crate) events: Vec<EventRow>,
     /// Transfers completed since the last sample, and those that were never completed.
     pub(crate) transfers: Vec<TransferRow>,
     /// The same for requests and messages.

@@ -51,6 +51,16 @@ impl SampleClock {
         })
     }
 
+    /// The time that the rows of a sample have which begins at `now_ns`: at an edge the scenario's, otherwise the time at which
+    /// it is really taken, unless the next edge is before that. Times would go backwards there.
+    pub(super) fn time_of(&self, due: DueSample, now_ns: u64) -> u64 {
+        match self.edges.last() {
+            _ if due.is_edge => due.at_ns,
+            Some(&edge) => now_ns.min(edge),
+            None => now_ns,
+        }
+    }
+
     /// Advances to the next sample after one has been taken; the time is `now_ns`.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let Some(due) = self.next() else { return };
@@ -112,6 +122,18 @@ mod tests {
             take(&mut clock(None, &[0, 25, 40]), 1),
             [(0, true), (25, true), (40, true)]
         );
+    }
+
+    #[test]
+    fn no_sample_has_a_time_after_the_edge_that_follows() {
+        let mut clock = clock(Some(10), &[0, 35, 60]);
+        let mut times = Vec::new();
+        while let Some(due) = clock.next() {
+            times.push(clock.time_of(due, due.at_ns + 8));
+            clock.advance(due.at_ns + 9);
+        }
+        // Those at 30 and 50 are taken at 38 and 58, after the edge and before.
+        assert_eq!(times, [0, 18, 28, 35, 35, 48, 58, 60]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Sampler {
         }
     }
 
-    /// Takes a sample now. The caller fills in `late_ns`.
+    /// Takes a sample now, whose rows have the time `t_ns`.
     pub(super) fn take(&mut self, t_ns: u64, counters: &Counters) -> Sample {
         let mut sample = Sample {
             t_ns,

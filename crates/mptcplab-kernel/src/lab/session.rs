@@ -289,14 +289,12 @@ impl Session {
                 value,
             });
         }
-        // A sample at an edge has the scenario's time; a regular one has the time at which it was really taken.
-        let t_ns = if due.is_edge { due.at_ns } else { began };
-        let mut sample = self.sampler.take(t_ns, &counters);
+        let mut sample = self.sampler.take(self.clock.time_of(due, began), &counters);
         let ended = self.shared.clock.now_ns();
-        sample.late_ns = ended.saturating_sub(due.at_ns);
-        self.sample_late_ns = self.sample_late_ns.max(sample.late_ns);
+        let late_ns = ended.saturating_sub(due.at_ns);
+        self.sample_late_ns = self.sample_late_ns.max(late_ns);
         if due.is_edge {
-            self.edge_late_ns = self.edge_late_ns.max(sample.late_ns);
+            self.edge_late_ns = self.edge_late_ns.max(late_ns);
         }
         self.handle_messages();
         for event in self.events.drain(..) {
@@ -432,6 +430,7 @@ impl Session {
         RunReport {
             problems: self.problems,
             algorithms: self.running,
+            events: self.events.into(),
             transfers: self.transfers,
             requests: self.requests,
             emulator,

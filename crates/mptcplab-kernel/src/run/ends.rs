@@ -2,7 +2,7 @@
 //!
 //! The kernel's own way to end with a parent (PR_SET_PDEATHSIG) is lost when the program file has capabilities.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -33,8 +33,8 @@ impl Ends {
         })
     }
 
-    /// Waits until `other` can be read, for `most` at most. Returns whether the program has to end.
-    pub(super) fn wait(&self, other: &impl AsFd, most: PollTimeout) -> Result<bool, Failure> {
+    /// Waits until `other` can be read, for `most` at most. If the program has to end, returns its exit code.
+    pub(super) fn wait(&self, other: &impl AsFd, most: PollTimeout) -> Result<Option<u8>, Failure> {
         let mut fds = vec![
             PollFd::new(other.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
@@ -47,13 +47,18 @@ impl Ends {
         }
         // The descriptor of a process can be read once the process has ended.
         if fds.get(2).is_some_and(|parent| parent.any() == Some(true)) {
-            return Ok(true);
+            return Ok(Some(INTERRUPTED));
         }
         let signal = self.signals.read_signal();
         signal
-            .map(|signal| signal.is_some())
+            .map(|signal| signal.map(|signal| exit_code(signal.ssi_signo)))
             .map_err(|errno| Failure::new(format!("signals: {errno}")))
     }
+}
+
+/// The exit code of a program that a signal ended, as shells have it.
+fn exit_code(signal: u32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(INTERRUPTED)
 }
 
 fn open(parent: i32) -> Result<OwnedFd, Failure> {

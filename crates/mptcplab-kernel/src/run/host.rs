@@ -56,6 +56,16 @@ impl HostRecord {
         })
     }
 
+    /// Describes records of the tracer that were lost, if there were any.
+    pub(super) fn lost(&self) -> Option<String> {
+        (self.lost > 0).then(|| {
+            format!(
+                "{} records of the tracer were lost, because they were not read in time",
+                self.lost
+            )
+        })
+    }
+
     pub(super) fn to_json(
         &self,
         plan: &Plan,

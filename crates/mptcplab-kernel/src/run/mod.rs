@@ -12,7 +12,7 @@ mod skipped_programs;
 mod supervisor;
 
 use crate::compiled;
-use crate::failure::{ERROR, Failure, INTERRUPTED};
+use crate::failure::{ERROR, Failure};
 use crate::plan::{self, UnsupportedSetting};
 use crate::protocol::{Programs, Traffic};
 use ends::Ends;
@@ -123,20 +123,21 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
             }
         };
         match supervisor.run(run, prepared.take(), &mut tick) {
-            Ok(Outcome::Interrupted) => return Ok(INTERRUPTED),
+            Ok(Outcome::Interrupted(code)) => return Ok(code),
             Ok(Outcome::Recorded(run_encoded, status, reason)) => {
                 writer.append(*run_encoded)?;
                 let is_disk_full = writer.finish()?;
                 progress.ended(run, status, &reason);
                 worst = worse(worst, status);
-                if status == Status::Partial {
-                    break;
-                }
-                if is_disk_full && index + 1 < sweep.runs.len() {
+                let ends = status == Status::Partial || index + 1 == sweep.runs.len();
+                if is_disk_full && !ends {
                     return Err(progress.disk_full(run));
                 }
                 if is_disk_full {
                     errln!("warning: {}", progress.disk_full(run).message);
+                }
+                if ends {
+                    break;
                 }
             }
             Err(failure) if progress.done_runs > 0 => {

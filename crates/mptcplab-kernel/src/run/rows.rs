@@ -6,7 +6,7 @@
 use super::aggregate::Aggregates;
 use super::skipped_programs::SkippedPrograms;
 use crate::plan::Plan;
-use crate::protocol::{FlowSample, Sample, SubflowSample};
+use crate::protocol::{FlowSample, Sample, SubflowSample, Traffic};
 use mptcplab_bpf::tracer::{
     Event as TracerEvent, Sample as Record, SampleKind, SocketKey, Tracer, TracerError,
 };
@@ -25,6 +25,8 @@ pub(super) struct Rows {
     senders: Vec<(u64, u16)>,
     /// (source, destination) by flow and subflow.
     ends: Vec<Vec<(Ipv4Addr, Ipv4Addr)>>,
+    /// With iperf3, which has a second connection between the same addresses: records of subflows whose port is not known yet.
+    unplaced: Option<Vec<Record>>,
     /// The last sample of each subflow.
     last: BTreeMap<(u32, u32), SubflowSample>,
     /// Per-ACK rows that are newer than the last sample.
@@ -47,6 +49,7 @@ impl Rows {
         algorithms: &[String],
         cookies: &[u64],
         (zero_ns, per_ack): (u64, bool),
+        traffic: Traffic,
     ) -> Self {
         let pair = |ends: &crate::plan::Endpoints| (ends.source, ends.destination);
         let ends: Vec<Vec<_>> = plan
@@ -71,6 +74,7 @@ impl Rows {
                 .map(|flow| (cookies[flow.from], flow.port))
                 .collect(),
             ends,
+            unplaced: (traffic == Traffic::Iperf3).then(Vec::new),
             last: BTreeMap::new(),
             waiting: Vec::new(),
             events: Vec::new(),
@@ -100,11 +104,40 @@ impl Rows {
         let Some(&(flow, subflow)) = self.subflows.get(&(*key.local.ip(), *key.remote.ip())) else {
             return;
         };
-        // iperf3 has a connection of its own between the same addresses.
-        let known = self.last.get(&(flow, subflow)).map_or(0, |last| last.port);
-        if known != 0 && known != key.local.port() {
-            return;
+        match (&mut self.unplaced, port_of(&self.last, (flow, subflow))) {
+            (Some(unplaced), 0) => unplaced.push(*record),
+            (Some(_), known) if known != key.local.port() => {}
+            _ => self.place(record, flow, subflow),
         }
+    }
+
+    /// Adds the records of subflows whose port a sample tells for the first time.
+    fn place_earlier(&mut self, samples: &[SubflowSample]) {
+        for sample in samples {
+            let subflow = (sample.flow, sample.subflow);
+            if sample.port == 0 || port_of(&self.last, subflow) != 0 {
+                continue;
+            }
+            let Some(unplaced) = &mut self.unplaced else {
+                return;
+            };
+            let subflows = &self.subflows;
+            let is_here = |record: &Record| {
+                let key = record.key();
+                subflows.get(&(*key.local.ip(), *key.remote.ip())) == Some(&subflow)
+            };
+            let (here, others) = unplaced.drain(..).partition::<Vec<_>, _>(is_here);
+            *unplaced = others;
+            for record in here {
+                if record.key().local.port() == sample.port {
+                    self.place(&record, sample.flow, sample.subflow);
+                }
+            }
+        }
+    }
+
+    /// Adds a record of a subflow.
+    fn place(&mut self, record: &Record, flow: u32, subflow: u32) {
         let t_ns = record.t_ns.saturating_sub(self.zero_ns);
         for (event, value) in record.events() {
             let Some(kind) = kind(event) else {
@@ -138,6 +171,7 @@ impl Rows {
 
     /// Adds a sample of the lab, completed with the tracer's present counters. The ring must have been read.
     pub(super) fn sample(&mut self, sample: Sample, tracer: &Tracer) -> Result<(), TracerError> {
+        self.place_earlier(&sample.subflows);
         self.events.extend(sample.events);
         self.flush(sample.t_ns);
         let t_ns = sample.t_ns;
@@ -196,6 +230,11 @@ impl Rows {
             remote: SocketAddrV4::new(destination, port),
         })
     }
+}
+
+/// The port of a subflow's sender; 0 before a sample has told it.
+fn port_of(last: &BTreeMap<(u32, u32), SubflowSample>, subflow: (u32, u32)) -> u16 {
+    last.get(&subflow).map_or(0, |last| last.port)
 }
 
 /// The trace's kind of an event; `None` for events that the trace does not have.

@@ -17,6 +17,7 @@ use mptcplab_scenario::{Run, Sweep};
 use mptcplab_trace::Status;
 use mptcplab_trace::parquet::{EncodedRun, Encoder, RunEncoder};
 use nix::poll::PollTimeout;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,8 +45,8 @@ pub(super) struct Supervisor<'a> {
 pub(super) enum Outcome {
     /// There is a trace, with its status and the reason for it.
     Recorded(Box<EncodedRun>, Status, String),
-    /// Ctrl-C.
-    Interrupted,
+    /// A signal, with the exit code that tells it.
+    Interrupted(u8),
 }
 
 /// A run in progress. Fields are dropped in this order, so that the algorithms are unloaded after their sockets closed.
@@ -64,7 +65,8 @@ struct ActiveRun<'a> {
 /// How the lab's part of a run ended.
 enum RunEnd {
     Reported(Box<RunReport>),
-    Interrupted,
+    /// By a signal, with the exit code that tells it.
+    Interrupted(u8),
     /// The lab died or did not answer; with the reason.
     LabFailed(String),
 }
@@ -80,15 +82,17 @@ impl Supervisor<'_> {
         let mut host = HostRecord::begin();
         let stops = prepared.is_some() && self.place() == Place::Thread;
         let plan = Plan::new(run);
+        // What is bound last is dropped first.
         let Prepared {
-            mut lab,
-            mut tracer,
             algorithms,
+            mut tracer,
+            mut lab,
             ..
         } = self.prepared(prepared, Preparation::of(run, &plan))?;
         lab.send(&ToLab::Run(Box::new(self.request(run, &algorithms))))?;
-        let Some(cookies) = self.ready(&mut lab)? else {
-            return Ok(Outcome::Interrupted);
+        let cookies = match self.ready(&mut lab)? {
+            ControlFlow::Continue(cookies) => cookies,
+            ControlFlow::Break(code) => return Ok(Outcome::Interrupted(code)),
         };
         for &cookie in &cookies {
             tracer.watch(cookie)?;
@@ -96,7 +100,13 @@ impl Supervisor<'_> {
         lab.grant_real_time();
         let zero_ns = Clock::monotonic_ns() + LEAD_NS;
         lab.send(&ToLab::Go { zero_ns })?;
-        let rows = Rows::new(&plan, &algorithms.names, &cookies, (zero_ns, run.per_ack));
+        let rows = Rows::new(
+            &plan,
+            &algorithms.names,
+            &cookies,
+            (zero_ns, run.per_ack),
+            self.arguments.traffic,
+        );
         let encoder = self
             .encoder
             .start(&run_record(self.sweep, run, &[], [0; 2], None));
@@ -157,12 +167,14 @@ impl Supervisor<'_> {
         std::iter::once(scenario.clone()).chain(named).collect()
     }
 
-    /// Waits until the lab has set everything up. Returns the cookies of its namespaces, or `None` after Ctrl-C.
-    fn ready(&self, lab: &mut LabHandle) -> Result<Option<Vec<u64>>, Failure> {
+    /// Waits until the lab has set everything up. Returns the cookies of its namespaces, or the exit code after a signal.
+    fn ready(&self, lab: &mut LabHandle) -> Result<ControlFlow<u8, Vec<u64>>, Failure> {
         let deadline = Instant::now() + SETUP;
         while Instant::now() < deadline {
             match lab.recv()? {
-                Received::Message(FromLab::Ready { cookies }) => return Ok(Some(cookies)),
+                Received::Message(FromLab::Ready { cookies }) => {
+                    return Ok(ControlFlow::Continue(cookies));
+                }
                 Received::Message(FromLab::Failed { message, hint }) => {
                     return Err(Failure {
                         hint,
@@ -180,8 +192,11 @@ impl Supervisor<'_> {
                         lab.exit_reason()
                     )));
                 }
-                Received::Nothing if wait(lab, self.ends)? => return Ok(None),
-                Received::Nothing => {}
+                Received::Nothing => {
+                    if let Some(code) = wait(lab, self.ends)? {
+                        return Ok(ControlFlow::Break(code));
+                    }
+                }
             }
         }
         Err(Failure::new(format!(
@@ -192,8 +207,8 @@ impl Supervisor<'_> {
     }
 }
 
-/// Waits for a message from the lab, for a tick at most. Returns true if the run has to end.
-fn wait(lab: &LabHandle, ends: &Ends) -> Result<bool, Failure> {
+/// Waits for a message from the lab, for a tick at most. Returns the exit code if the run has to end.
+fn wait(lab: &LabHandle, ends: &Ends) -> Result<Option<u8>, Failure> {
     ends.wait(
         lab,
         PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
@@ -244,8 +259,11 @@ impl ActiveRun<'_> {
                         "the lab had not ended {most} s after the end of the run"
                     )));
                 }
-                Received::Nothing if wait(&self.lab, ends)? => return Ok(RunEnd::Interrupted),
-                Received::Nothing => {}
+                Received::Nothing => {
+                    if let Some(code) = wait(&self.lab, ends)? {
+                        return Ok(RunEnd::Interrupted(code));
+                    }
+                }
             }
         }
     }
@@ -264,9 +282,9 @@ impl ActiveRun<'_> {
         mut host: HostRecord,
     ) -> Result<Outcome, Failure> {
         let report = match end {
-            RunEnd::Interrupted => {
+            RunEnd::Interrupted(code) => {
                 self.lab.kill();
-                return Ok(Outcome::Interrupted);
+                return Ok(Outcome::Interrupted(code));
             }
             RunEnd::Reported(report) => {
                 self.lab.wait();
@@ -280,6 +298,9 @@ impl ActiveRun<'_> {
         };
         self.drain()?;
         if let Some(report) = &report {
+            for &row in &report.events {
+                self.rows.event(row);
+            }
             for &row in &report.transfers {
                 self.rows.tables.transfer.push(row);
             }
@@ -329,7 +350,9 @@ impl ActiveRun<'_> {
                 .skipped_program()
                 .map(|reason| (Status::Invalid, reason)),
         );
-        reasons.extend(host.untracked().map(|reason| (Status::Invalid, reason)));
+        let untraced = [host.untracked(), host.lost()];
+        let untraced = untraced.into_iter().flatten();
+        reasons.extend(untraced.map(|reason| (Status::Invalid, reason)));
         let ran = report
             .as_ref()
             .map(|report| self.scenario_names(&report.algorithms))

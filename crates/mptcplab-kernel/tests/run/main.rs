@@ -812,6 +812,8 @@ fn iperf3_can_make_the_traffic() {
             trace.flow(flow, 4_000_000_000, "delivered_bytes") > 200_000,
             "{flow}"
         );
+        // Not that of iperf3's control connection between the same addresses.
+        assert_eq!(trace.events("subflow_added", flow, Some("sf1")), 1);
     }
     // The short one is silent once what it had written has arrived.
     let late =

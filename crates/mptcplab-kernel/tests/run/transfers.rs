@@ -314,7 +314,11 @@ fn nothing_is_left_of_transfers_that_are_broken_off() {
     let before = Host::now();
     let dead = "delay = \"17 ms\"\nschedule = [{ at = \"0.6 s\", up = false }]";
     let scenario = TRANSFERS.replace("delay = \"17 ms\"", dead);
-    for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
+    for (signal, code) in [
+        (Signal::SIGINT, Some(130)),
+        (Signal::SIGTERM, Some(143)),
+        (Signal::SIGKILL, None),
+    ] {
         let lab = Lab::new(&scenario);
         let mut child = lab.command("{}").spawn().expect("the program");
         wait_for_progress(&mut child, 1.0);
