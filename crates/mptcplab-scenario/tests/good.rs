@@ -98,7 +98,7 @@ fn the_benchmarks_have_the_sizes_that_they_name() {
     }
     let w3 = first_run("bench/w3-thousand-flows.toml");
     let mut users = vec![0; w3.links.len()];
-    for flow in &w3.flows {
+    for flow in w3.flows.iter() {
         users[flow.subflows()[0].path[0]] += 1;
     }
     assert_eq!(users, [[10, 0]; 100].concat());

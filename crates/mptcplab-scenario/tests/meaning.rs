@@ -699,7 +699,7 @@ fn copies_are_numbered_and_share_copied_links_in_turn() {
     let text = "duration = \"40 s\"\n[links.neck]\ncount = 3\nfrom = \"s-{}\"\nto = \"d-{}\"\nrate = \"5 Mbit/s\"\ndelay = \"9 ms\"\n\
                 [flows.f]\ncount = 5\ncc = \"reno\"\npath = [\"neck-{}\"]\n";
     let run = &sweep(text).runs[0];
-    assert_eq!(run.nodes, ["s-1", "d-1", "s-2", "d-2", "s-3", "d-3"]);
+    assert_eq!(run.nodes[..], ["s-1", "d-1", "s-2", "d-2", "s-3", "d-3"]);
     let used: Vec<(&str, &str)> = run
         .flows
         .iter()
@@ -842,7 +842,7 @@ fn a_parameter_is_set_and_swept_by_its_key_path_where_a_name_is_written() {
         },
     );
     assert!(set.axes.is_empty());
-    for flow in &set.runs[0].flows {
+    for flow in set.runs[0].flows.iter() {
         assert_eq!(tcp(flow).cc.params, weight(1));
     }
     let aqm = &set.runs[0].links[0].config.aqm;
