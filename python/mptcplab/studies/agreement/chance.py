@@ -64,12 +64,11 @@ class Chance:
 
 def of_differences(differences: Sequence[Difference], bound: float) -> Chance | None:
     """What chance does to these differences; None with fewer than `FEWEST_SCENARIOS` scenarios."""
-    scenarios = sorted({difference.scenario for difference in differences})
-    if len(scenarios) < FEWEST_SCENARIOS:
+    members = by_scenario(differences)
+    if len(members) < FEWEST_SCENARIOS:
         return None
     percent = np.array([difference.percent for difference in differences])
     errors = standard_errors(differences)
-    members = np.array([[difference.scenario == one for difference in differences] for one in scenarios], dtype=float)
     distances = np.abs(percent).tolist()
     return Chance(
         flows=len(differences),
@@ -82,6 +81,12 @@ def of_differences(differences: Sequence[Difference], bound: float) -> Chance | 
         own=float(_own(percent, errors, np.ones((1, len(percent))))[0]),
         own_interval=_resampled(percent, errors, members),
     )
+
+
+def by_scenario(differences: Sequence[Difference]) -> np.ndarray:
+    """A row for each scenario, with 1 in the columns of its differences and 0 in the others."""
+    scenarios = sorted({difference.scenario for difference in differences})
+    return np.array([[difference.scenario == one for difference in differences] for one in scenarios], dtype=float)
 
 
 def standard_errors(differences: Sequence[Difference]) -> np.ndarray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mptcplab.metrics.student import t_quantile
-from mptcplab.studies.agreement.chance import Difference, standard_errors
+from mptcplab.studies.agreement.chance import Difference, by_scenario, standard_errors
 
 # Of two scenarios, the spread of their means is known too badly for an interval.
 FEWEST_SCENARIOS = 3
@@ -37,17 +37,16 @@ def of_differences(differences: Sequence[Difference], own: float) -> Tendency | 
     normally distributed responses", Statistics in Medicine 20, 2001). It is never smaller than the weights alone would
     make it (Röver, Knapp and Friede, BMC Medical Research Methodology 15, 2015).
     """
-    scenarios = sorted({difference.scenario for difference in differences})
-    if len(scenarios) < FEWEST_SCENARIOS:
+    members = by_scenario(differences)
+    if len(members) < FEWEST_SCENARIOS:
         return None
     percent = np.array([difference.percent for difference in differences])
-    members = np.array([[difference.scenario == one for difference in differences] for one in scenarios], dtype=float)
     weights = members / (standard_errors(differences) ** 2 + own**2)
     totals = weights.sum(axis=1)
     means = weights @ percent / totals
     mean = float(totals @ means / totals.sum())
-    degrees = len(scenarios) - 1
+    degrees = len(members) - 1
     spread = float(totals @ (means - mean) ** 2 / degrees)
     [quantile] = t_quantile(np.array([float(degrees)])).tolist()
     half = quantile * float(np.sqrt(max(1.0, spread) / totals.sum()))
-    return Tendency(len(scenarios), len(differences), mean, half)
+    return Tendency(len(members), len(differences), mean, half)
