@@ -12,8 +12,9 @@ the workload.
 For htsim, that command is a small program of your own, because htsim is a library: a Queue and a Pipe for each
 direction of a link, a TcpSrc and a TcpSink for each flow, and for W2 a MultipathTcpSrc of type COUPLED_INC, which is
 LIA, with two of each. Its sinks acknowledge every segment, as those of the bench scenarios do, so that it may print
-twice the number of segments in cumulative_ack(). Two things matter: ssthresh is 100 packets without set_ssthresh(), and
-there is no SACK. At 10 Gbit/s it therefore does not fill the link, and W4 compares nothing.
+twice the number of acknowledged segments (cumulative_ack() counts their bytes). Two things matter: ssthresh is 100
+packets without set_ssthresh(), and there is no SACK. At 10 Gbit/s it therefore does not fill the link, and W4 compares
+nothing.
 
 Rounds are interleaved, so that a machine that slows down for a while does so for all. What counts is the CPU time of
 whole processes, their start included.
