@@ -312,7 +312,7 @@ def _section(name: str, text: str) -> str:
 
 def _metrics_page() -> str:
     from mptcplab.metrics import REGISTRY, Metric
-    from mptcplab.report.tables import HEADS
+    from mptcplab.report.tables import HEADS, PER_FLOW
 
     parts = [
         "# Metrics",
@@ -332,7 +332,7 @@ def _metrics_page() -> str:
     index = [[title, ", ".join(f"[`{m.name}`](#{m.name})" for m in found)] for title, found in groups.items()]
     parts.append(table(["about", "metrics"], index))
     parts.append("The table that `run` prints has those of these columns for which there are values:")
-    columns = {m: title.replace("\n", " ") for m, title in HEADS.items() if m in REGISTRY}
+    columns = {m: HEADS[m].replace("\n", " ") for m in (*PER_FLOW, "jain")}
     rows = [[title, f"[`{name}`](#{name})"] for name, title in columns.items()]
     parts.append(
         table(["column", "metric"], [rows[0], ["By subflow", "[`goodput`](#goodput) of each subflow"], *rows[1:]])

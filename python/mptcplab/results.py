@@ -52,7 +52,7 @@ class Results(Trace):
         from mptcplab.metrics import compute
         from mptcplab.report.frames import with_axes
 
-        chosen = None if names is None else texts("names", names, "goodput")
+        chosen = None if names is None else list(dict.fromkeys(texts("names", names, "goodput")))
         if chosen == []:
             raise MptcplabError(with_hint("no names of metrics", "such as goodput, or none at all for every metric"))
         return with_axes(self, compute(self, chosen), by="run")

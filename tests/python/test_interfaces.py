@@ -141,6 +141,16 @@ def test_own_values_need_no_names_and_leave_out_runs_that_do_not_count(tmp_path:
     assert found.select("config", "n", "mean", "min", "max").rows() == [("lia", 2, 10.0, 7.0, 13.0)]
 
 
+def test_own_columns_may_have_any_name_and_values_that_are_not_finite_do_not_count(tmp_path: Path) -> None:
+    scenario = s.resolved([s.link("A", "S", "D", 8)], [s.tcp("tcp", s.subflow("sf1", "A"), cc="")], duration_s=3)
+    axes = json.dumps({"links.A.delay": "5 ms"})
+    runs = [s.run_row(run, scenario, rep=run) | {"cc": "", "axes": axes} for run in range(3)]
+    results = Results.open(s.write(tmp_path, runs))
+    values = pl.DataFrame({"run": [0, 1, 2], "row": "x", "position": 3, "value": [9.0, 5.0, float("inf")]})
+    found = results.summarise(values)
+    assert found.select("config", "row", "position", "n", "mean").rows() == [("links.A.delay = 5 ms", "x", 3, 2, 7.0)]
+
+
 OWN_VALUES: dict[str, tuple[Any, str]] = {
     "no table": ([1.0], "values: not a data frame of polars: list"),
     "no run": (pl.DataFrame({"value": [1.0]}), "values: no column 'run'"),

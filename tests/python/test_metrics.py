@@ -186,6 +186,26 @@ def test_the_sender_s_rate_ends_with_its_application_the_receiver_s_with_the_las
     assert value(m, "receiver_rate", flow="stays") == pytest.approx(8 * 0.8 / 8)
 
 
+def test_the_sender_s_rate_has_all_that_was_sent_between_two_samples(tmp_path: Path) -> None:
+    """Until 6.5 s, with samples every second: the one at 7 s has all of it."""
+    flows = [s.tcp("stops", s.subflow("p", "A"), stop_ns=6_500_000_000)]
+    rows = [{"flow": "stops", "t": t, "sent_bytes": 400_000 * min(t, 6.5)} for t in range(11)]
+    event = [{"t": 1, "kind": "flow_started", "flow": "stops"}, {"t": 6.5, "kind": "flow_stopped", "flow": "stops"}]
+    s.write(tmp_path, [s.run_row(0, s.resolved(LINKS, flows, duration_s=10))], flow=rows, event=event)
+    m = Results.open(tmp_path).metrics(["sender_rate"])
+    assert value(m, "sender_rate", flow="stops") == pytest.approx(8 * 2.6 / 5.5)
+
+
+def test_subflows_of_a_flow_that_delivers_nothing_have_a_goodput_of_0(tmp_path: Path) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("one", s.subflow("p", "A"), s.subflow("q", "B"))], duration_s=10, warmup_s=2)
+    times = [float(t) for t in range(11)]
+    subflow = [row for k in "pq" for row in counting({"flow": "one", "subflow": k}, {"rx_payload_bytes": 0}, times)]
+    flow = counting({"flow": "one"}, {"delivered_bytes": 0}, times)
+    s.write(tmp_path, [s.run_row(0, scenario)], flow=flow, subflow=subflow)
+    m = Results.open(tmp_path).metrics(["goodput", "goodput"])
+    assert m.select("subflow", "value").rows() == [("p", 0.0), ("q", 0.0), (None, 0.0)]
+
+
 def test_congestion_is_compared_among_the_bottlenecks(results: Results) -> None:
     # 100 of 600 on A, 9 of 90 on B; A~ carries no data.
     assert value(results.metrics(["cbi"]), "cbi") == pytest.approx(0.6)

@@ -79,6 +79,27 @@ def test_transfers_count_by_when_they_began(metrics: pl.DataFrame) -> None:
             assert of(metrics, name, other) == [], name
 
 
+def test_what_did_not_happen_in_a_run_counts_as_none(tmp_path: Path) -> None:
+    """Of two runs, the second has no transfer and no chunk in the window: a mean over both counts it."""
+    flows = [
+        s.tcp("web", s.subflow("sf1", "A"), traffic=POISSON),
+        s.tcp("tv", s.subflow("sf1", "A"), traffic=VIDEO),
+        s.tcp("late", s.subflow("sf1", "A"), traffic=POISSON, stop_ns=3 * s.NS),
+    ]
+    scenario = s.resolved(LINKS, flows, duration_s=20, warmup_s=4)
+    runs = [s.run_row(number, scenario) for number in range(2)]
+    transfer = [{**row, "run": 0} for row in (took("web", 0, 5, 0.1), chunk(0, 6, 1, 1, 0.5))]
+    transfer.append({**took("web", 0, 1, 0.2), "run": 1})
+    flow = [{"run": run, "flow": name, "t": 0.0} for run in range(2) for name in ("web", "tv", "late")]
+    found = Results.open(s.write(tmp_path / "r", runs, flow=flow, transfer=transfer)).metrics()
+    for name, values in {"transfers": [1, 0], "transfers_open": [0, 0], "transfer_mean": [0.1]}.items():
+        assert of(found, name, "web") == values, name
+    for name, values in {"stalls": [1, 0], "stall_time": [0.5, 0.0], "switches": [0, 0], "media_rate": [1.0]}.items():
+        assert of(found, name, "tv") == values, name
+    # It was over before the window.
+    assert of(found, "transfers", "late") == []
+
+
 def test_a_video_is_measured_by_the_chunks_that_arrived_in_the_window(metrics: pl.DataFrame) -> None:
     # Chunks 1 to 4, complete at 4.5, 7, 12 and 15 s.
     expected = {"media_rate": 1.5, "switches": 3, "stalls": 2, "stall_time": 1.75, "startup_delay": 0.75}

@@ -31,7 +31,7 @@ from mptcplab.metrics import (  # noqa: F401  (importing a module registers its 
     window_sizes,
 )
 from mptcplab.metrics.registry import REGISTRY, Metric
-from mptcplab.metrics.stats import summarise, summarise_parts
+from mptcplab.metrics.stats import ROW, summarise, summarise_parts
 from mptcplab.metrics.window import Window
 from mptcplab.trace import samples
 
@@ -110,7 +110,7 @@ def _summarised(trace: Trace, beside: Beside | None) -> pl.DataFrame:
     by_name: dict[str, list[pl.DataFrame]] = {}
     row = 0
     for name, frame in _all(trace, beside):
-        by_name.setdefault(name, []).append(frame.with_row_index("row", offset=row).filter(counts))
+        by_name.setdefault(name, []).append(frame.with_row_index(ROW, offset=row).filter(counts))
         row += frame.height
     if not by_name:
         return summarise(compute(trace), trace.configs)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from mptcplab.metrics.registry import Compute, metric
-from mptcplab.metrics.window import Window
+from mptcplab.metrics.window import FLOW, Window
 
 DONE = pl.col("completion_ns").is_not_null()
 # By unit of time: a nanosecond in this unit, and the decimals in tables, which show a tenth of a millisecond.
@@ -46,6 +46,19 @@ def times(prefix: str, title: str, unit: str, what: str, *, maximum: bool = True
         *([("max", "maximum", "Largest time", time.max())] if maximum else []),
     ):
         yield Statistic(f"{prefix}_{suffix}", f"{title}, {words}", unit, digits, f"{which} {what}", value)
+
+
+def of_every(flows: pl.DataFrame, rows: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
+    """A value for each of `flows` (run, flow), of its rows.
+
+    A flow without rows has what the expression gives for none, such as 0 for a count, unless that is null.
+    """
+    found = rows.group_by(FLOW, maintain_order=True).agg(value=value)
+    none = rows.clear().select(value=value).item()
+    if none is None:
+        return found
+    others = flows.select(FLOW).join(found, on=FLOW, how="anti", maintain_order="left")
+    return pl.concat([found, others.with_columns(value=pl.lit(none, found.schema["value"]))])
 
 
 def register(statistics: Iterable[Statistic], of: Callable[[Window, pl.Expr], pl.DataFrame]) -> None:

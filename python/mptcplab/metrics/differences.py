@@ -70,9 +70,10 @@ def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.
     and `mean` are means over `n_reference` and `n` repetitions, in the metric's unit. `difference` is
     `mean / reference - 1` in percent, or `mean - reference` for metrics that are fractions (without a unit, or in %);
     it is null if the reference is 0 and the other mean is not. `half` is half of its 95 % interval, and null if an
-    engine has fewer than two repetitions. The interval of a quotient is linearised (Cochran, Sampling Techniques, 1977,
-    chapter 6); with unequal numbers of repetitions it is Welch's (Biometrika 34, 1947). `spread_reference` and `spread`
-    are the standard deviations of the repetitions in percent of their mean, and null for one repetition or a mean of 0.
+    engine has fewer than two repetitions, or for a mean of 0 in percent of a reference whose interval contains 0. The
+    interval of a quotient is linearised (Cochran, Sampling Techniques, 1977, chapter 6); with unequal numbers of
+    repetitions it is Welch's (Biometrika 34, 1947). `spread_reference` and `spread` are the standard deviations of the
+    repetitions in percent of their mean, and null for one repetition or a mean of 0.
     """
     names = list(names)
     wanted = values.filter(pl.col("metric").is_in(names) & pl.col("link").is_null()).drop("link")
@@ -151,8 +152,18 @@ def compared(means: pl.DataFrame) -> pl.DataFrame:
     return means.with_columns(
         unit=pl.when(relative).then(pl.lit("%")).otherwise(pl.lit("")),
         difference=pl.when(both_zero).then(0.0).otherwise((other - one) / size),
-        half=pl.col("error") * quantile / size,
+        half=pl.when(~relative | (other != 0) | _is_more_than_0(means)).then(pl.col("error") * quantile / size),
     )
+
+
+def _is_more_than_0(means: pl.DataFrame) -> pl.Expr:
+    """Whether the interval of the reference does not contain 0.
+
+    If the other mean is 0, that decides: whatever the reference, the quotient is 0, and so is its error.
+    """
+    n = means["n_reference"].cast(pl.Float64)
+    quantile = pl.Series("t", t_quantile((n - 1).to_numpy()))
+    return pl.col("spread_reference") * quantile / n.sqrt() < 100
 
 
 def _orders(trace: Trace, names: list[str]) -> list[pl.Expr]:

@@ -26,7 +26,8 @@ def goodput(window: Window) -> pl.DataFrame:
     )
     arrived = window.subflow_delta.select(*SUBFLOW, "rx_payload_bytes")
     part = ratio(pl.col("rx_payload_bytes"), pl.col("rx_payload_bytes").sum().over(FLOW))
-    subflows = arrived.with_columns(part=part).join(flows, on=FLOW, maintain_order="left")
+    # Of nothing, every subflow has nothing.
+    subflows = arrived.with_columns(part=part.fill_null(0.0)).join(flows, on=FLOW, maintain_order="left")
     subflows = subflows.select(*SUBFLOW, value=pl.col("part") * pl.col("value"))
     return pl.concat([subflows, flows.select(*FLOW, subflow=pl.lit(None, pl.String), value="value")])
 
@@ -113,9 +114,17 @@ def sender_rate(window: Window) -> pl.DataFrame:
     receiver's rate by the data in flight at the stop. It includes the warm-up.
     """
     connections = window.flows.filter(pl.col("transport") != "udp").select(*FLOW, "slack")
-    bounds = connections.join(_lifetimes(window), on=FLOW, how="inner", maintain_order="left")
-    sent = window.growth("flow", ("sent_bytes",), bounds.select(*FLOW, "slack", "began", t0=pl.lit(0), t1="ended"))
-    return sent.select(*FLOW, value=8e3 * ratio(pl.col("sent_bytes"), pl.col("t1") - pl.col("began")))
+    lives = connections.join(_lifetimes(window), on=FLOW, how="inner", maintain_order="left")
+    bounds = lives.select(*FLOW, "slack", "began", "ended", t0=pl.lit(0), t1=_next_sample(window))
+    sent = window.growth("flow", ("sent_bytes",), bounds)
+    return sent.select(*FLOW, value=8e3 * ratio(pl.col("sent_bytes"), pl.col("ended") - pl.col("began")))
+
+
+def _next_sample(window: Window) -> pl.Expr:
+    """When a sample is due that has all that a flow sent: the first after its end, or that at the end of its run."""
+    ends = {run: window.trace.topologies[run].duration_ns for run in window.run_ids}
+    end = pl.col("run").replace_strict(list(ends), list(ends.values()), return_dtype=pl.Int64)
+    return pl.min_horizontal((pl.col("ended") + pl.col("slack") - 1) // pl.col("slack") * pl.col("slack"), end)
 
 
 def _lifetimes(window: Window) -> pl.DataFrame:

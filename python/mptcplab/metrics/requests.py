@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from mptcplab.metrics.completion import DONE, count, register, times
+from mptcplab.metrics.completion import DONE, count, of_every, register, times
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
 
@@ -104,7 +104,7 @@ def message_gap(window: Window) -> pl.DataFrame:
 
 def _of(window: Window, kind: Kind, value: pl.Expr) -> pl.DataFrame:
     """A value per flow, over what was sent in its window."""
-    return _sent(window, kind).group_by(FLOW, maintain_order=True).agg(value=value)
+    return of_every(_spans(window, kind), _sent(window, kind), value)
 
 
 def _late(window: Window, kind: Kind) -> pl.DataFrame:
@@ -121,6 +121,16 @@ def _sent(window: Window, kind: Kind) -> pl.DataFrame:
 
 def _rows(window: Window, kind: Kind) -> pl.DataFrame:
     """The requests, or the messages, of all runs, with the windows and the bounds of their flows."""
+    spans = _spans(window, kind)
+    if spans.is_empty():
+        return _nothing(spans)
+    columns = [pl.col(name).cast(pl.Int64) for name in ("request", "t_ns", "completion_ns")]
+    rows = window.trace.scan("request", window.run_ids).select("run", pl.col("flow").cast(pl.String), *columns)
+    return rows.collect().join(spans, on=FLOW, maintain_order="left")
+
+
+def _spans(window: Window, kind: Kind) -> pl.DataFrame:
+    """run, flow, bound_ns, end_ns, t0, t1: the flows with requests, or with messages, that are there in the window."""
     flows = [
         (run, flow.name, flow.bound_ns, topology.duration_ns)
         for run, topology in window.topologies.items()
@@ -129,14 +139,9 @@ def _rows(window: Window, kind: Kind) -> pl.DataFrame:
     ]
     schema = {"run": pl.UInt32, "flow": pl.String, "bound_ns": pl.Int64, "end_ns": pl.Int64}
     kinds = pl.DataFrame(flows, schema=schema, orient="row")
-    if kinds.is_empty():
-        return _nothing(kinds)
-    columns = [pl.col(name).cast(pl.Int64) for name in ("request", "t_ns", "completion_ns")]
-    rows = window.trace.scan("request", window.run_ids).select("run", pl.col("flow").cast(pl.String), *columns)
-    spans = kinds.join(window.flows.select(*FLOW, "t0", "t1"), on=FLOW, maintain_order="left")
-    return rows.collect().join(spans, on=FLOW, maintain_order="left")
+    return kinds.join(window.flows.select(*FLOW, "t0", "t1"), on=FLOW, maintain_order="left")
 
 
-def _nothing(kinds: pl.DataFrame) -> pl.DataFrame:
-    names = ("request", "t_ns", "completion_ns", "t0", "t1")
-    return kinds.with_columns(pl.lit(None, pl.Int64).alias(name) for name in names)
+def _nothing(spans: pl.DataFrame) -> pl.DataFrame:
+    names = ("request", "t_ns", "completion_ns")
+    return spans.with_columns(pl.lit(None, pl.Int64).alias(name) for name in names)

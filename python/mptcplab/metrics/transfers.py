@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mptcplab.metrics.completion import DONE, count, register, times
+from mptcplab.metrics.completion import DONE, count, of_every, register, times
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
 
@@ -73,12 +73,9 @@ def startup_delay(window: Window) -> pl.DataFrame:
 
 def _of_transfers(window: Window, value: pl.Expr) -> pl.DataFrame:
     """A value per flow of many transfers."""
-    many = [
-        (run, f.name) for run, topology in window.topologies.items() for f in topology.flows if f.kind == "transfers"
-    ]
-    flows = pl.DataFrame(many, schema={"run": pl.UInt32, "flow": pl.String}, orient="row")
+    flows = _flows(window, "transfers")
     begun = _rows(window).join(flows, on=FLOW, how="semi").filter(pl.col("t_ns").is_between("t0", "t1", closed="left"))
-    return begun.group_by(FLOW, maintain_order=True).agg(value=value)
+    return of_every(flows, begun, value)
 
 
 def _of_chunks(window: Window, value: pl.Expr) -> pl.DataFrame:
@@ -88,7 +85,16 @@ def _of_chunks(window: Window, value: pl.Expr) -> pl.DataFrame:
     before = pl.col("media_bps").shift(1).over(FLOW, order_by="transfer")
     chunks = chunks.with_columns(changed=pl.col("media_bps").ne(before).fill_null(False))
     at = pl.col("t_ns") + pl.col("completion_ns")
-    return chunks.filter(at.is_between("t0", "t1", closed="left")).group_by(FLOW, maintain_order=True).agg(value=value)
+    return of_every(_flows(window, "video"), chunks.filter(at.is_between("t0", "t1", closed="left")), value)
+
+
+def _flows(window: Window, kind: str) -> pl.DataFrame:
+    """run, flow: the flows of a kind that are there in the window."""
+    names = [
+        (run, flow.name) for run, topology in window.topologies.items() for flow in topology.flows if flow.kind == kind
+    ]
+    found = pl.DataFrame(names, schema={"run": pl.UInt32, "flow": pl.String}, orient="row")
+    return found.join(window.flows, on=FLOW, how="semi", maintain_order="left")
 
 
 def _rows(window: Window) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from mptcplab import axes
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import REGISTRY, compute, pieces
 from mptcplab.metrics import summary as summarised
-from mptcplab.metrics.stats import summarise_parts
+from mptcplab.metrics.stats import ROW, summarise_parts
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -69,10 +69,11 @@ def of_own_values(trace: Trace, values: pl.DataFrame) -> pl.DataFrame:
     places = axes.columns(trace, by="config")
     keys = [name for name in values.columns if name not in ("run", "value", "rep", *places.columns)]
     texts = [name for name in keys if isinstance(values.schema[name], (pl.Categorical, pl.Enum))]
+    number = pl.col("value").cast(pl.Float64)
     frame = values.select(
         pl.col("run").cast(trace.configs.schema["run"]),
         *(pl.col(name).cast(pl.String) if name in texts else pl.col(name) for name in keys),
-        pl.col("value").cast(pl.Float64).fill_nan(None),
+        value=pl.when(number.is_finite()).then(number),
     )
     twice = frame.filter(frame.select("run", *keys).is_duplicated())
     if twice.height:
@@ -80,7 +81,7 @@ def of_own_values(trace: Trace, values: pl.DataFrame) -> pl.DataFrame:
         hint = f"one value per run: values.group_by({', '.join(map(repr, ('run', *keys)))}).agg(value=...)"
         raise MptcplabError(with_hint(f"several values of one run: {where}", hint))
     excluded = [problem.run for problem in trace.excluded_runs]
-    rows = frame.with_row_index("row").filter(~pl.col("run").is_in(excluded))
+    rows = frame.with_row_index(ROW).filter(~pl.col("run").is_in(excluded))
     found = summarise_parts([rows], trace.configs, keys).join(places, on="config", how="left", maintain_order="left")
     return found.select(*places.columns, *(name for name in found.columns if name not in places.columns))
 

@@ -57,7 +57,7 @@ class Plots:
             return self.over(style=style, grey=grey)
         data = goodput_data(self.trace, summary(self.trace))
         if not data.rows:
-            raise MptcplabError(with_hint("no run counts, so there is no goodput", "Results.excluded_runs says why"))
+            raise MptcplabError(_without_goodput(self.trace))
         return _drawn(lambda width: goodput_figure(data, width), style, grey=grey)
 
     def over(
@@ -171,6 +171,12 @@ class Plots:
             return over_time(columns, panels, most_columns=most, shade=True, note=about, widest=width)
 
         return _drawn(draw, style, grey=grey)
+
+
+def _without_goodput(trace: Trace) -> str:
+    if len(trace.excluded_runs) < trace.runs.height:
+        return "no flow of TCP, MPTCP or SCTP is in the window, so there is no goodput"
+    return with_hint("no run counts, so there is no goodput", "Results.excluded_runs says why")
 
 
 def _drawn(draw: Callable[[float], Figure], style: Size, *, grey: bool) -> Figure:

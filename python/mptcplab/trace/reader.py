@@ -334,4 +334,4 @@ def axes_of(text: str) -> dict[str, str]:
 def label(cc: str, axes: str) -> str:
     """The name of a combination of axis values."""
     others = [f"{key} = {value}" for key, value in axes_of(axes).items() if key != "cc"]
-    return ", ".join([cc, *others])
+    return ", ".join([*([cc] if cc else []), *others])
