@@ -319,8 +319,8 @@ def _metrics_page() -> str:
         "Metrics are computed from the trace alone, over the window from the end of the warm-up to the end of the run. "
         "A flow's window is the part of it in which the flow is there: from its start until it stops or its file is "
         "complete. A flow that is over before the warm-up ends has no values. Changes of counters are differences of "
-        "two rows. A value that the trace cannot give is null. Percentiles are interpolated between the two nearest "
-        "values.",
+        "two rows; if a flow stops between two rows, they end with the earlier one, and so does the time. A value that "
+        "the trace cannot give is null. Percentiles are interpolated between the two nearest values.",
         "Each entry says whether a metric has one value for a whole run, or one per flow, subflow or link. Tables show "
         "the mean over n repetitions ± half of its 95 % confidence interval, t(0.975, n-1) s / √n, where s is the "
         "standard deviation of the repetitions; with one repetition there is no interval. Metrics that need samples "

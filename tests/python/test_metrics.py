@@ -572,6 +572,27 @@ def test_a_flow_that_stops_early_is_measured_until_then(tmp_path: Path) -> None:
     assert value(m, "goodput", flow="one") == pytest.approx(1.6)
 
 
+def test_a_flow_that_stops_between_two_samples_is_measured_until_the_first(tmp_path: Path) -> None:
+    """Samples every second: until 6.5 s, and a file that is complete at 4.5 s although it might take until 7.5 s."""
+    flows = [
+        s.tcp("stops", s.subflow("p", "A"), stop_ns=6_500_000_000),
+        s.tcp("file", s.subflow("p", "B"), traffic={"size_bytes": 450_000}, stop_ns=7_500_000_000),
+    ]
+    scenario = s.resolved(LINKS, flows, duration_s=10, warmup_s=2)
+    flow, subflow = [], []
+    for t in range(11):
+        for name, rate, end in (("stops", 200_000, 6.5), ("file", 100_000, 4.5)):
+            flow.append({"flow": name, "t": t, "delivered_bytes": round(rate * min(t, end))})
+            subflow.append({"flow": name, "subflow": "p", "t": t, "rx_wire_bytes": round(1.1 * rate * min(t, end))})
+    event = [{"t": 0, "kind": "flow_started", "flow": name} for name in ("stops", "file")]
+    event.append({"t": 4.5, "kind": "flow_completed", "flow": "file"})
+    s.write(tmp_path, [s.run_row(0, scenario)], flow=flow, subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["goodput", "throughput"])
+    assert value(m, "goodput", flow="stops") == pytest.approx(1.6)
+    assert value(m, "throughput", flow="stops", subflow="p") == pytest.approx(1.76)
+    assert value(m, "goodput", flow="file") == pytest.approx(0.8)
+
+
 def test_a_row_too_old_for_the_edge_gives_null(tmp_path: Path) -> None:
     scenario = s.resolved(LINKS, [s.tcp("one", s.subflow("only", "A"))], duration_s=10, warmup_s=2)
     rows = counting({"flow": "one"}, {"delivered_bytes": 1000}, [0.0, 2.0, 7.0])

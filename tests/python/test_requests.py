@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,18 @@ def test_a_trace_without_requests_has_an_empty_table(tmp_path: Path) -> None:
     # It said that a flow had them with a traffic that there is not.
     with pytest.raises(MptcplabError, match="no such kind: 'message'\n\nhint: one of requests, messages"):
         results.plot.response_times("message")  # type: ignore[arg-type]
+
+
+def test_a_configuration_in_which_nothing_completed_is_named(tmp_path: Path) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("rpc", s.subflow("sf1", "A"), traffic=RPC)], duration_s=20, warmup_s=4)
+    runs = [s.run_row(run, scenario) | {"axes": json.dumps({"links.A.rate": rate})} for run, rate in enumerate("12")]
+    # One of them was sent before the warm-up had ended.
+    request = [
+        {**took("rpc", n, t, None if run else 100), "run": run} for run in (0, 1) for n, t in enumerate((3, 5, 6))
+    ]
+    [data] = request_data(Results.open(s.write(tmp_path / "r", runs, request=request)))
+    assert [one.config for one in data.times] == ["lia, links.A.rate = 1"]
+    assert data.notes == ("lia, links.A.rate = 2: none of the 2 requests of rpc completed",)
 
 
 def test_the_curves_end_where_outstanding_requests_are_missing(results: Results) -> None:

@@ -156,10 +156,11 @@ class Window:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """run, flow, transport, greedy, t0, t1, slack, seconds, part, from, until: the window of every flow.
+        """run, flow, transport, greedy, t0, t1, slack, seconds, part, from, until, stops: the window of every flow.
 
         `part` is the fraction of the run's window that it has. Counters grow in it by as much as between `from` and
-        `until`, where every trace has rows: before its start a flow counts nothing, and after its end no data.
+        `until`, where every trace has rows: before its start a flow counts nothing, and after its end no data. `stops`:
+        it was told to stop within the window, with more to send, where there need not be a row.
         """
         rows = [
             (run, flow.name, flow.transport, flow.is_greedy, lived.start_ns, lived.stop_ns, flow.stop_ns)
@@ -172,7 +173,12 @@ class Window:
         return (
             pl.DataFrame(rows, schema=schema, orient="row")
             .join(self.runs, on="run", maintain_order="left")
-            .with_columns(pl.col("t0").alias("from"), until=pl.min_horizontal("t1", "stop"), whole=seconds)
+            .with_columns(
+                pl.col("t0").alias("from"),
+                until=pl.min_horizontal("t1", "stop"),
+                stops=(pl.col("stop") < pl.col("t1")) & (pl.col("stop") <= pl.col("end")),
+                whole=seconds,
+            )
             .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "end"))
             .with_columns(seconds=seconds, part=seconds / pl.col("whole"))
             .drop("start", "end", "stop", "whole")
@@ -194,17 +200,19 @@ class Window:
     @cached_property
     def flow_delta(self) -> pl.DataFrame:
         """Growth of every flow counter over the flow's window."""
-        return self.growth("flow", _FLOW_COUNTERS, self._counted)
+        return _until_last_row(self.growth("flow", _FLOW_COUNTERS, self._counted))
 
     @cached_property
     def subflow_delta(self) -> pl.DataFrame:
         """Growth of every subflow counter over its flow's window."""
-        return self.growth("subflow", _SUBFLOW_COUNTERS, self._counted)
+        return _until_last_row(self.growth("subflow", _SUBFLOW_COUNTERS, self._counted))
 
     @cached_property
     def _counted(self) -> pl.DataFrame:
         """The windows of flows with the bounds between which their counters grow."""
-        return self.flows.select(*FLOW, "transport", "seconds", "slack", t0="from", t1="until")
+        return self.flows.select(
+            *FLOW, "transport", "seconds", "slack", "stops", pl.col("t0").alias("begin"), t0="from", t1="until"
+        )
 
     @cached_property
     def link_delta(self) -> pl.DataFrame:
@@ -253,7 +261,10 @@ class Window:
         return {key: (t_ns, ended.get(key, whole[key[0]].duration_ns)) for key, t_ns in began.items()}
 
     def growth(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame) -> pl.DataFrame:
-        """Growth of counters between t0 and t1 (ns) of `bounds`, which has one row per run and flow, or link."""
+        """Growth of counters between t0 and t1 (ns) of `bounds`, which has one row per run and flow, or link.
+
+        `last_ns` is the time of the row that stands for t1.
+        """
         few = _windows(bounds).height <= _MAX_WINDOWS
         groups = [self.run_ids] if few else batches(self.trace, self.run_ids, len(self.run_ids))
         return pl.concat(self._growth(table, counters, bounds, runs) for runs in groups)
@@ -277,7 +288,8 @@ class Window:
         edges = {"at_start": _at_start(*_BOUNDS), "at_end": _at_end(*_BOUNDS)}
         floats = rows(_at_edges, *counters).with_columns(pl.col(counters).cast(pl.Float64), **edges).collect()
         last = [pl.col(counters).filter(edge).last().name.suffix(edge) for edge in edges]
-        found = floats.group_by(keys, maintain_order=True).agg(last)
+        when = pl.col("t_ns").filter("at_end").last().alias("last_ns")
+        found = floats.group_by(keys, maintain_order=True).agg(*last, when)
         new = found.join(earlier, on=keys, how="anti", maintain_order="left").with_columns(is_new=True)
         old = earlier.with_columns(is_new=False).join(found, on=keys, how="left", maintain_order="left")
         both = pl.concat([old, new.select(old.columns)]).join(bounds, on=on, how="left", maintain_order="left")
@@ -288,7 +300,7 @@ class Window:
             growth.append((pl.col(f"{name}at_end") - begin).alias(name))
         extra = [name for name in bounds.columns if name not in keys]
         # As whole columns: Polars divides a column that it keeps as one number another way, with another last digit.
-        return pl.DataFrame(both.select(*keys, *growth, *extra).get_columns())
+        return pl.DataFrame(both.select(*keys, *growth, "last_ns", *extra).get_columns())
 
     def of_flows(self, make: Callable[[Window], pl.DataFrame]) -> pl.DataFrame:
         """A table about flows that follows from topologies and events: `make` is called once for all runs."""
@@ -397,6 +409,13 @@ def _as_it_was(run: int, topology: Topology, times: Mapping[tuple[int, str, str]
         ends = [t_ns for t_ns in (flow.stop_ns, complete if flow.ends_by_itself else None) if t_ns is not None]
         flows.append(replace(flow, start_ns=start, latest_start_ns=start, stop_ns=min(ends, default=None)))
     return replace(topology, flows=tuple(flows))
+
+
+def _until_last_row(grown: pl.DataFrame) -> pl.DataFrame:
+    """Give flows that stop between two samples as many `seconds` as their counters grew."""
+    grew_ns = pl.col("last_ns") - pl.col("begin")
+    ends_early = pl.col("stops") & (grew_ns > 0)
+    return grown.with_columns(seconds=pl.when(ends_early).then(grew_ns * 1e-9).otherwise("seconds"))
 
 
 def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:

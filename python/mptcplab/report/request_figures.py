@@ -117,6 +117,13 @@ def request_data(trace: Trace) -> list[RequestData]:
             notes.append(f"{MAX_CONFIGS} of {len(configs)} configurations; Results.requests has all of them")
             configs = evenly(configs, MAX_CONFIGS)
         times = [one for flow in shown for config in configs if (one := _times(trace, rows, config, flow.name))]
+        drawn = {(one.config, one.flow) for one in times}
+        notes += [
+            f"{config}: none of the {settled.height} {kind} of {flow.name} completed"
+            for flow in shown
+            for config in configs
+            if (config, flow.name) not in drawn and (settled := _settled(trace, rows, config, flow.name)).height
+        ]
         if times:
             bounds = {flow.name: flow.bound_ns / 1e6 for flow in shown if flow.bound_ns is not None}
             warmup_s, end_s = topology.warmup_ns / 1e9, topology.duration_ns / 1e9
@@ -124,10 +131,16 @@ def request_data(trace: Trace) -> list[RequestData]:
     return found
 
 
+def _settled(trace: Trace, rows: pl.DataFrame, config: str, flow: str) -> pl.DataFrame:
+    """What one flow sent after the warm-up."""
+    warmups = {run: topology.warmup_ns for run, topology in trace.topologies.items()}
+    after = pl.col("t_ns") >= pl.col("run").replace_strict(warmups, return_dtype=pl.UInt64)
+    return rows.filter(pl.col("config") == config, pl.col("flow") == flow, after)
+
+
 def _times(trace: Trace, rows: pl.DataFrame, config: str, flow: str) -> Times | None:
     mine = rows.filter((pl.col("config") == config) & (pl.col("flow") == flow))
-    warmups = {run: topology.warmup_ns for run, topology in trace.topologies.items()}
-    settled = mine.filter(pl.col("t_ns") >= pl.col("run").replace_strict(warmups, return_dtype=pl.UInt64))
+    settled = _settled(trace, rows, config, flow)
     done = settled["completion_ns"].drop_nulls().sort().to_numpy() / 1e6
     if done.size == 0:
         return None
@@ -148,7 +161,8 @@ def request_figures(trace: Trace) -> Iterator[tuple[str, str, Callable[[], Figur
 def distribution_figure(data: RequestData, width: float = WIDEST) -> Figure:
     """The share of requests or messages that took at most so long (ECDF), a curve per configuration.
 
-    Those that were outstanding at the end never completed, so that a curve with such ends below 1.
+    Those that were outstanding at the end never completed, so that a curve with such ends below 1. A note names a
+    configuration in which none completed.
     """
     flows, styles = data.flows, data.styles
     inside = (width - LEFT - RIGHT - _GAP * (len(flows) - 1)) / len(flows)
