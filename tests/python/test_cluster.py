@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,10 +29,15 @@ from mptcplab.errors import DamagedResultWarning, EngineError, MptcplabError, Sc
 pytest.importorskip("distributed", reason="SKIPPED, NOT TESTED: Dask is not installed")
 from dask_cluster import Processes, other_build, scheduler
 
-from mptcplab.cluster import batches, build, connect
+from mptcplab.cluster import batches, build, connect, tasks
 from mptcplab.cluster.connect import address_in, connected
 from mptcplab.cluster.inputs import Inputs
 from mptcplab.cluster.urlstore import UrlStore, packed, unpacked
+from mptcplab.study import elsewhere
+from mptcplab.study.cell import RunSpec
+from mptcplab.study.measure import TIME_SERIES, VALUES
+from mptcplab.study.store import Store
+from mptcplab.study.sweeps import Task
 
 DEMO = "scenarios/dolia-scenario-1.toml"
 # 12 runs that are tasks of their own, of some tenths of a second each.
@@ -260,6 +265,77 @@ def test_where_no_scheduler_listens_it_is_said_soon(
         ):
             pass
         assert time.monotonic() - started < 10
+
+
+class Now:
+    """The client of a cluster that does a task when it gets it; also the finished task, which has only one owner."""
+
+    status = "finished"
+    scheduler = SimpleNamespace(address="tcp://10.0.0.1:8786")
+
+    def __init__(self, result: object = None) -> None:
+        self.value = result
+        self.keys: list[str] = []
+
+    def nthreads(self) -> dict[str, int]:
+        return {"a": 1}
+
+    def run(self, *_: object, workers: list[str], **__: object) -> dict[str, str]:
+        return dict.fromkeys(workers, build.described())
+
+    def submit(self, call: Callable[..., object], *given: object, key: str, **_: object) -> Now:
+        self.keys.append(key)
+        return Now(call(*given))
+
+    def add_done_callback(self, tell: Callable[[Now], None]) -> None:
+        tell(self)
+
+    def result(self) -> object:
+        return self.value
+
+
+def test_what_a_store_has_is_looked_up_once_whatever_else_it_has(tmp_path: Path) -> None:
+    """Every result that came in compared all that waited with all that the store had."""
+    store = UrlStore(str(tmp_path))
+    items = [f"{number:03}" for number in range(200)]
+    for item in items[:50]:
+        store.put(f"key-{item}", {"stored.json": item.encode()})
+    store.put("key-of-another-study", {})
+    asked: list[str] = []
+
+    def key(item: str) -> str:
+        asked.append(item)
+        return f"key-{item}"
+
+    client = Now()
+    with tasks.Tasks(connect.Cluster(client, print, store), lambda item: {"made.json": item.encode()}, key) as work:
+        work.add(items[:120])
+        found = {}
+        for item, result in work.results():
+            found[item] = result.files
+            if item == "119":
+                # One that is stored, after all others, and new ones.
+                work.add(items[:1] + items[120:])
+    assert found == {item: {"stored.json" if item < "050" else "made.json": item.encode()} for item in items}
+    assert len(client.keys) == 150
+    assert len(asked) < 5 * len(items)
+
+
+def test_a_stored_cell_without_samples_is_none_with_samples(tmp_path: Path) -> None:
+    spec = RunSpec(ROOT / DEMO, "lia", None, 1, 5, (("duration", "12 s"), ("warmup", "4 s")), ("goodput",))
+    shared = UrlStore(str(tmp_path / "shared"))
+    shared.prepare()
+    cluster = connect.Cluster(Now(), print, shared)
+    for number, samples in enumerate((False, True, False)):
+        own = Store(tmp_path / str(number))
+        own.prepare()
+        cell = replace(spec, time_series=samples)
+        task = Task(cell.digest("sim"), cell, 1.0)
+        work = elsewhere.Tasks(cluster, "sim", own)
+        work.add([[task]])
+        assert [one for one, _ in work.results()] == [[task]]
+        assert own.has(task.digest, VALUES)
+        assert own.has(task.digest, TIME_SERIES) == samples
 
 
 def test_that_no_worker_is_left_is_said_once_each_time() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -49,11 +48,12 @@ class Tasks(Generic[A]):
 
     def __init__(self, cluster: Cluster, task: Callable[[A], Files], key: Callable[[A], str]) -> None:
         self._cluster, self._task, self._key = cluster, task, key
+        # Items without a result, and items whose results the store has.
         self._waiting: deque[A] = deque()
+        self._made: deque[A] = deque()
         self._running: dict[Future, _Attempt[A]] = {}
         self._ended: SimpleQueue[Future] = SimpleQueue()
         self._stored = cluster.store.keys() if cluster.store is not None else set()
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -61,16 +61,20 @@ class Tasks(Generic[A]):
     def __exit__(self, *_: object) -> None:
         """Give up what is not finished."""
         self._waiting.clear()
+        self._made.clear()
         running, self._running = list(self._running), {}
         if running and self._cluster.client.status == "running":
             self._cluster.client.cancel(running, force=True)
 
     def add(self, items: Iterable[A], *, first: bool = False) -> None:
         """More items; with `first`, before others that wait."""
+        new: list[A] = []
+        for item in items:
+            (self._made if self._key(item) in self._stored else new).append(item)
         if first:
-            self._waiting.extendleft(reversed(list(items)))
+            self._waiting.extendleft(reversed(new))
         else:
-            self._waiting.extend(items)
+            self._waiting.extend(new)
         self._start()
 
     def results(self) -> Iterator[tuple[A, Result]]:
@@ -78,8 +82,8 @@ class Tasks(Generic[A]):
 
         Raises `EngineError` if workers die of an item again and again, or if the scheduler is lost.
         """
+        yield from self._found()
         while self._waiting or self._running:
-            yield from self._found()
             self._start()
             try:
                 future = self._ended.get(timeout=_LOOK_EVERY_S)
@@ -89,32 +93,26 @@ class Tasks(Generic[A]):
             attempt = self._running.pop(future, None)
             if attempt is not None:
                 yield from self._taken(attempt, future)
+            yield from self._found()
 
     def _found(self) -> Iterator[tuple[A, Result]]:
-        """Items that wait although the store has their results."""
+        """The items whose results the store has; one whose result has gone or is damaged waits to be made."""
         store = self._cluster.store
-        if store is None or not self._stored:
-            return
-        for item in [item for item in self._waiting if self._key(item) in self._stored]:
-            self._stored.discard(self._key(item))
-            files = store.get(self._key(item))
-            if files is not None:
-                self._waiting.remove(item)
+        while self._made:
+            item = self._made.popleft()
+            files = None if store is None else store.get(self._key(item))
+            if files is None:
+                self._waiting.append(item)
+            else:
                 yield item, Result(files)
 
     def _start(self) -> None:
         """Submit what there is room for."""
         workers = self._cluster.workers()
         room = sum(workers.values()) * (1 + _AHEAD_PER_THREAD) + _AHEAD - len(self._running)
-        waits = deque[A]()
         while workers and self._waiting and room > 0:
-            item = self._waiting.popleft()
-            if self._key(item) in self._stored:
-                waits.append(item)
-                continue
-            self._submit(_Attempt(item, 0))
+            self._submit(_Attempt(self._waiting.popleft(), 0))
             room -= 1
-        self._waiting.extendleft(reversed(waits))
 
     def _submit(self, attempt: _Attempt[A]) -> None:
         store = self._cluster.store

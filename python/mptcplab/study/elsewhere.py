@@ -23,13 +23,18 @@ class Order:
     engine: str
     inputs: Inputs
 
+    @property
+    def key(self) -> str:
+        """The key of its files, which are more where the samples are asked for as well."""
+        return f"{self.task.digest}-series" if self.task.spec.time_series else self.task.digest
+
 
 class Tasks:
     """As `workers.Tasks`, for sweeps of cells, whose results come into the store of this machine."""
 
     def __init__(self, cluster: Cluster, engine: str, store: Store) -> None:
         self._engine, self._store = engine, store
-        self._tasks = tasks.Tasks(cluster, make, lambda order: order.task.digest)
+        self._tasks = tasks.Tasks(cluster, make, lambda order: order.key)
 
     def __exit__(self, *_: object) -> None:
         self._tasks.__exit__()
