@@ -47,10 +47,10 @@ check() {
     fi
 }
 
-check W1 372 w1-one-reno.toml "4 s" "8 s"
+check W1 368 w1-one-reno.toml "4 s" "8 s"
 check W2 433 w2-two-bottlenecks.toml "4 s" "8 s"
-check W3 428 w3-thousand-flows.toml "2 s" "3 s" links.neck.count=3 flows.tcp.count=30
-check W4 366 w4-ten-gigabit.toml "500 ms" "600 ms"
+check W3 426 w3-thousand-flows.toml "2 s" "3 s" links.neck.count=3 flows.tcp.count=30
+check W4 354 w4-ten-gigabit.toml "500 ms" "600 ms"
 check W5 1160 w5-upstream-linux.toml "4 s" "8 s"
 if [[ ${1:-} == --note ]]; then
     printf '%s,%s,%s\n' "$(git log -1 --format=%cs,%h)" "$(IFS=,; echo "${counts[*]}")" "" | sed 's/,$//' >>benches/history.csv

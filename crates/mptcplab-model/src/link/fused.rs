@@ -14,8 +14,8 @@ use crate::link::service::{Instant, Rate};
 use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
 use std::ops::Range;
 
-/// One check for room covers at most so many packets.
-const MOST_AT_ONCE: u64 = 16;
+/// One check for room tries to cover so many packets, or so many.
+const AT_ONCE: [u64; 2] = [64, 16];
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
@@ -442,21 +442,27 @@ impl<P: Packet> Fused<P> {
         Verdict::Queued
     }
 
-    /// How many packets that arrived now would be accepted by their number alone, at most [`MOST_AT_ONCE`]: the packet that is
-    /// `check_from` before each of them is fully serialised.
+    /// How many packets that arrived now would be accepted by their number alone: the packet that is `check_from` before each
+    /// of them is fully serialised. There may be more.
     fn sure(&self, now: u64) -> u64 {
         let (head, tail) = (self.ring.head(), self.ring.tail());
         // Those for which it has been delivered.
         let delivered = head.saturating_add(self.check_from).saturating_sub(tail);
-        let mut sure = delivered.min(MOST_AT_ONCE);
-        let horizon = now + self.delay_ns;
-        while sure < MOST_AT_ONCE && sure < self.check_from {
-            match self.ring.get(tail + sure - self.check_from) {
-                Some((deliver_ns, _)) if deliver_ns <= horizon => sure += 1,
-                _ => break,
-            }
+        if delivered >= AT_ONCE[0] {
+            return delivered;
         }
-        sure
+        let horizon = now + self.delay_ns;
+        let is_served = |nth: u64| {
+            let before = self.ring.get((tail + nth).wrapping_sub(self.check_from));
+            before.is_some_and(|(deliver_ns, _)| deliver_ns <= horizon)
+        };
+        let is_sure = |nth| nth < delivered || nth < self.check_from && is_served(nth);
+        // While the queue is far from full, one look is enough.
+        if let Some(many) = AT_ONCE.into_iter().find(|&many| is_sure(many - 1)) {
+            return many.max(delivered);
+        }
+        let few = (delivered..AT_ONCE[1]).find(|&nth| !is_sure(nth));
+        few.unwrap_or(AT_ONCE[1])
     }
 
     /// The decision that needs more than the number of packets.

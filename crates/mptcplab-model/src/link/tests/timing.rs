@@ -66,6 +66,36 @@ fn the_packet_in_service_takes_no_room() {
     assert_eq!(ids, [1, 2, 3, 4, 5, 6, 10]);
 }
 
+/// Room is found for many packets at a time; there must be as many places as packets have left, and not one more.
+#[test]
+fn a_long_queue_has_room_for_exactly_as_many_packets_as_have_left() {
+    for limit in [20, 79, 300] {
+        let mut link = link(&LinkConfig {
+            queue: QueueLimit::Packets(limit),
+            delay_ns: 170 * FULL,
+            ..config()
+        });
+        let full = limit as usize + 1;
+        let mut accepted = |now: u64| {
+            run_until(&mut link, now);
+            let verdicts = burst(&mut link, now, 0..400);
+            let queued = verdicts.iter().take_while(|v| **v == Verdict::Queued);
+            let queued = queued.count();
+            assert!(verdicts[queued..].iter().all(|v| *v == Verdict::LostQueue));
+            queued
+        };
+        assert_eq!(accepted(0), full);
+        let mut now = 0;
+        // Several times, so that the places in memory come round.
+        for left in [1, 15, 16, 17, 31, 63, 64, 65, 79, 200, 2, 64, 16, 290, 63].repeat(3) {
+            let left = left.min(full);
+            now += left as u64 * FULL;
+            assert_eq!(accepted(now - 1), left - 1, "{left} of {full}");
+            assert_eq!(accepted(now), 1, "{left} of {full}");
+        }
+    }
+}
+
 #[test]
 fn a_queue_without_room_still_lets_a_packet_into_an_idle_link() {
     for queue in [QueueLimit::Packets(0), QueueLimit::Bytes(0)] {
