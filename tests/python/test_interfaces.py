@@ -436,6 +436,20 @@ def test_a_subflow_that_came_up_and_was_given_no_data_is_not_called_dead() -> No
     assert results.never_up().select("flow", "subflow").rows() == [("files", "sf3")]
 
 
+def test_random_transfers_of_which_none_arrives_are_no_connection_that_failed() -> None:
+    """The note told users to look for losses on a path on which nothing was to be sent."""
+    scenario = (
+        mptcplab.Scenario(duration="5 s", cc="lia", repetitions=2)
+        .link("wide", "S", "D", rate="12 Mbit/s", delay="9 ms")
+        .link("slow", "S", "D", rate="1 bit/s", delay="5 ms")
+        .flow("none", [["wide"]], traffic={"arrivals": "0.001 / s", "size": "70 kB"})
+        .flow("some", [["wide"]], traffic={"arrivals": "3 / s", "size": "50 kB"})
+        .flow("stuck", [["slow"]], traffic={"arrivals": "2 / s", "size": "40 kB"})
+    )
+    results = mptcplab.run(scenario)
+    assert results.never_up().select("run", "flow", "subflow").rows() == [(0, "stuck", None), (1, "stuck", None)]
+
+
 # Scenarios.
 
 

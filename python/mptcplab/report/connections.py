@@ -28,6 +28,8 @@ def never_up(trace: Trace) -> pl.DataFrame:
 
 def _never_up(trace: Trace) -> pl.DataFrame:
     nothing = values_of(trace, "goodput").filter(pl.col("value") == 0).select("run", "flow")
+    if not nothing.is_empty():
+        nothing = nothing.join(_without_transfers(trace), on=["run", "flow"], how="anti", maintain_order="left")
     schema = {"config": pl.String, "run": pl.UInt32, "flow": pl.String, "subflow": pl.String}
     if nothing.is_empty():
         return pl.DataFrame(schema=schema)
@@ -54,6 +56,21 @@ def _never_up(trace: Trace) -> pl.DataFrame:
     parts = found.filter("silent").join(dead, on=["run", "flow"], how="anti", maintain_order="left")
     both = pl.concat([dead, parts.select("run", "flow", "subflow")])
     return trace.configs.select("config", "run").join(both, on="run", maintain_order="left").select(list(schema))
+
+
+def _without_transfers(trace: Trace) -> pl.DataFrame:
+    """run, flow: flows of many transfers of which none has begun, so that there was no connection to come up."""
+    flows = [
+        (run, flow.name)
+        for run, topology in trace.topologies.items()
+        for flow in topology.flows
+        if flow.kind == "transfers"
+    ]
+    many = pl.DataFrame(flows, schema={"run": pl.UInt32, "flow": pl.String}, orient="row")
+    if many.is_empty():
+        return many
+    begun = trace.scan("transfer").select("run", pl.col("flow").cast(pl.String)).unique().collect()
+    return many.join(begun, on=["run", "flow"], how="anti", maintain_order="left")
 
 
 def notes(trace: Trace) -> list[str]:
