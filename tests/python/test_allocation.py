@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from mptcplab.metrics import allocation, proportional
+from mptcplab.metrics import allocation, presence, proportional
 from mptcplab.metrics.allocation import max_min, max_min_subflows
 from mptcplab.metrics.fairness import aggregate_benefit
 from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
@@ -170,15 +170,15 @@ def test_max_min_is_exact_where_links_differ_by_many_orders_of_magnitude(slow: f
     assert proportional_fair(links, connections) == pytest.approx(expected, rel=1e-6)
 
 
-@given(st.lists(st.lists(st.floats(1e5, 1e9), min_size=1, max_size=3), min_size=1, max_size=4))
-@example([[100001.0, 100000.0, 1e7]])
-def test_a_connection_alone_has_the_rates_that_the_solver_finds(paths: list[list[float]]) -> None:
+@given(st.lists(st.lists(st.floats(1e5, 1e9), min_size=1, max_size=3), min_size=1, max_size=4), st.integers(1, 9))
+@example([[100001.0, 100000.0, 1e7]], 1)
+def test_connections_alone_have_the_rates_that_the_solver_finds(paths: list[list[float]], count: int) -> None:
     room = tuple(rate for path in paths for rate in path)
     links = iter(range(len(room)))
     shape = (tuple(tuple(next(links) for _ in path) for path in paths),)
     # HiGHS takes a link for full enough, or not too full, within 1e-7 of the unit of rates.
-    found = pytest.approx(allocation._iterated(room, shape, max(room)), abs=1e-7 * len(paths) * max(room))
-    assert allocation._lexicographic(room, shape) == found
+    found = pytest.approx(allocation._iterated(room, shape, (count,), max(room)), abs=1e-7 * len(paths) * max(room))
+    assert allocation._lexicographic(room, shape, (count,)) == found
 
 
 def test_a_connection_alone_on_paths_that_share_a_link_gets_that_link_once() -> None:
@@ -221,6 +221,26 @@ def test_connections_on_the_same_paths_are_one_for_the_solver(monkeypatch: pytes
     # Three connections have b for themselves, and leave a to the five.
     assert found == pytest.approx({f"t{n}": 2.2 for n in range(5)} | {f"m{n}": 11 for n in range(3)})
     assert seen == [((2, 3), (2, 3), [1.0, 0.6])]
+
+
+def test_many_connections_on_the_same_paths_are_one_for_the_linear_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand at one bottleneck took gigabytes."""
+    seen = []
+    solve = allocation._iterated
+
+    def watched(*asked: object) -> tuple[float, ...]:
+        seen.append(asked[1:3])
+        return solve(*asked)
+
+    monkeypatch.setattr(allocation, "_iterated", watched)
+    connections: dict[str, list[tuple[str, ...]]] = {f"t{n}": [("a",)] for n in range(4000)}
+    connections |= {f"m{n}": [("a",), ("b",)] for n in range(3000)}
+    # The three thousand leave a as much as makes all rates equal, or have b for themselves.
+    equal = max_min({"a": 5e9, "b": 2e9}, connections)
+    assert equal == pytest.approx(dict.fromkeys(connections, 1e6), rel=1e-6)
+    apart = max_min({"a": 2e9, "b": 6e9}, connections)
+    assert apart == pytest.approx({name: 5e5 if name.startswith("t") else 2e6 for name in connections}, rel=1e-6)
+    assert seen == [((((0,),), ((0,), (1,))), (4000, 3000))] * 2
 
 
 def test_a_connection_without_capacity_does_not_change_the_rates_of_others() -> None:
@@ -313,6 +333,22 @@ def test_a_flow_that_stops_leaves_its_share_to_the_others() -> None:
     stayer = s.tcp("stayer", s.subflow("p", "a"))
     # 6 each for 4 s, then 12 for 6 s.
     assert fair_shares(topology(leaver, stayer), max_min) == pytest.approx({"leaver": 6e6, "stayer": 9.6e6})
+
+
+def test_shares_are_unknown_where_too_many_flows_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand random starts inside the window took a minute, and ten thousand more memory than there is."""
+    mp = s.tcp("mp", s.subflow("sf1", "a"), s.subflow("sf2", "b"), stop_ns=4 * s.NS)
+    found = topology(mp, s.tcp("stayer", s.subflow("p", "a")))
+    # Three edges, two flows.
+    monkeypatch.setattr(presence, "_MOST", 6)
+    assert fair_shares(found, max_min)
+    assert equal_shares(found)
+    assert path_rates(found, found.flows[0], fair=True)
+    monkeypatch.setattr(presence, "_MOST", 5)
+    assert fair_shares(found, max_min) == {}
+    assert equal_shares(found) == {}
+    assert path_rates(found, found.flows[0], fair=True) == []
+    assert aggregate_benefit(5e6, []) is None
 
 
 def test_a_stream_that_ends_leaves_its_load_to_the_others() -> None:

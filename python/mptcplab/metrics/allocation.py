@@ -7,6 +7,7 @@ The proportionally fair allocation is in `proportional.py`; what a scenario's ne
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
@@ -33,7 +34,7 @@ def max_min(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -
     >>> {name: round(rate, 6) for name, rate in rates.items()}
     {'mp': 10.0, 'tcp': 10.0}
     """
-    return by_component(capacities, connections, _lexicographic)
+    return by_component(capacities, connections, _of_group)
 
 
 def max_min_subflows(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -> dict[Key, tuple[float, ...]]:
@@ -94,18 +95,25 @@ def components(connections: Mapping[Key, Paths]) -> list[list[Key]]:
     return list(groups.values())
 
 
+def _of_group(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
+    """Rates of one group of connections. Those on the same paths have the same rate, which is computed once."""
+    alike = Counter(shape)
+    rates = dict(zip(alike, _lexicographic(room, tuple(alike), tuple(alike.values())), strict=True))
+    return tuple(rates[paths] for paths in shape)
+
+
 @lru_cache(REMEMBERED)
-def _lexicographic(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
-    """The rates of one group."""
+def _lexicographic(room: tuple[float, ...], shape: Shape, counts: tuple[int, ...]) -> tuple[float, ...]:
+    """Rates of each of so many connections with the same paths."""
     scale = max(room) or 1.0
     used = [link for path in shape[0] for link in path]
     if len(shape) == 1 and len(set(used)) == len(used):
-        # A connection alone on paths of its own: the solver would only take time to load.
-        return (sum(min(room[link] / scale for link in path) for path in shape[0]) * scale,)
-    return _iterated(room, shape, scale)
+        # On paths of their own: the solver would only take time to load.
+        return (sum(min(room[link] / scale for link in path) for path in shape[0]) / counts[0] * scale,)
+    return _iterated(room, shape, counts, scale)
 
 
-def _iterated(room: tuple[float, ...], shape: Shape, scale: float) -> tuple[float, ...]:
+def _iterated(room: tuple[float, ...], shape: Shape, counts: tuple[int, ...], scale: float) -> tuple[float, ...]:
     """Iterated linear program, in which `scale` is the unit of rates."""
     import numpy as np
     from scipy.optimize import linprog
@@ -113,9 +121,9 @@ def _iterated(room: tuple[float, ...], shape: Shape, scale: float) -> tuple[floa
     owners = [who for who, paths in enumerate(shape) for _ in paths]
     paths = [path for paths in shape for path in paths]
     usage = np.zeros((len(room), len(paths) + 1))
-    for column, path in enumerate(paths):
+    for column, (who, path) in enumerate(zip(owners, paths, strict=True)):
         for link in path:
-            usage[link, column] += 1
+            usage[link, column] += counts[who]
     belongs = np.zeros((len(shape), len(paths) + 1))
     belongs[owners, range(len(paths))] = 1
     cost = np.zeros(len(paths) + 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from mptcplab.metrics.ideals import equal_shares, ideal, rates_of_paths
@@ -184,13 +186,17 @@ def aggregate_benefit(goodput_bps: float, paths_bps: list[float]) -> float | Non
 def _benefit(window: Window, *, fair: bool) -> pl.DataFrame:
     rows = []
     of_run: dict[int, list[Period]] = {}
+    flows = {
+        run: {flow.name: flow for flow in topology.connections if len(flow.subflows) > 1}
+        for run, topology in window.lived.items()
+    }
     for run, flow, got in _flow_values(goodput, window, "got").iter_rows():
-        topology = window.lived[run]
-        multipath = next(f for f in topology.connections if f.name == flow)
-        if got is None or len(multipath.paths) < 2:
+        topology, multipath = window.lived[run], flows[run].get(flow)
+        if got is None or multipath is None:
             continue
         if not fair:
-            during = periods(topology, [multipath])
+            # Nothing of other flows matters.
+            during = periods(replace(topology, flows=(multipath,)), [multipath])
         elif run in of_run:
             during = of_run[run]
         else:

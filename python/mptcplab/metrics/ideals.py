@@ -30,8 +30,8 @@ def fair_shares(topology: Topology, fairness: Fairness[Key]) -> dict[Key, float]
 
     Where flows or subflows start or stop inside the run's window, the allocation is computed for each period and
     averaged. In a period links count with their mean rate; UDP streams do not react, so their mean load is subtracted
-    first. Empty if the shares are unknown: beside flows that do not use all the capacity they can get, and on links of
-    unknown rate.
+    first. Empty if the shares are unknown: beside flows that do not use all the capacity they can get, on links of
+    unknown rate, and where there are too many periods.
     """
     if not all(flow.is_greedy for flow in topology.flows):
         return {}
@@ -159,7 +159,8 @@ def ideal(window: Window) -> pl.DataFrame:
     allocations of the periods are averaged over the connection's own window. A subflow counts while it may send:
     between its start and its stop, and a backup only while no regular subflow of its connection is there with a path
     that lets something through. Absent beside on/off connections, flows of many transfers, video, requests and
-    messages, whose load is not known beforehand, and where the rate of a link is not known.
+    messages, whose load is not known beforehand, where the rate of a link is not known, and where thousands of flows
+    come and go inside the window at times of their own (more than 2,000,000 periods times flows).
     """
     return _per_run(window, _of_connections(max_min))
 

@@ -46,12 +46,21 @@ def lifetime(topology: Topology, flow: Flow) -> tuple[int, int]:
     return max(flow.start_ns, topology.warmup_ns), max(end, topology.warmup_ns)
 
 
+# Periods times flows: beyond it, what is computed in every period would take minutes and gigabytes.
+_MOST = 2_000_000
+
+
 def periods(topology: Topology, flows: Iterable[Flow]) -> list[Period]:
-    """The periods in which the same of some flows are there, and the same of their subflows may send."""
+    """The periods in which the same of some flows are there, and the same of their subflows may send.
+
+    None where thousands of flows come and go at times of their own: then nothing is known of each period.
+    """
     edges: set[int] = set()
     for flow in flows:
         begin, end = lifetime(topology, flow)
         edges |= {begin, end, *(t_ns for t_ns in _changes(topology, flow) if begin < t_ns < end)}
+    if len(edges) * len(topology.flows) > _MOST:
+        return []
     lives = [(flow, *lifetime(topology, flow)) for flow in topology.flows]
     return [
         Period(

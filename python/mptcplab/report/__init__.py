@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING
 
 from mptcplab.axes import axes
@@ -138,6 +137,7 @@ def summary_json(trace: Trace, summary: pl.DataFrame) -> Iterator[str]:
     separator = "\n"
     # All rows of a large sweep as objects would take many times the memory of the table.
     for row in summary.iter_rows(named=True):
-        yield separator + indent(json.dumps(row, indent=1), "  ")
+        # As with `indent`, which json carries out in Python, ten times as slowly.
+        yield separator + "  {\n   " + json.dumps(row, separators=(",\n   ", ": "))[1:-1] + "\n  }"
         separator = ",\n"
     yield "]\n}\n" if separator == "\n" else "\n ]\n}\n"

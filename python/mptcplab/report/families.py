@@ -74,16 +74,19 @@ def _entities(trace: Trace) -> list[Entity]:
 
 def condensed(trace: Trace, topology: Topology) -> Topology:
     """The topology with one flow for every family whose flows have the same paths, named after the family."""
-    by_name = {flow.name: flow for flow in topology.flows}
-    kept: dict[str, Flow] = {}
     families = _with_udp(trace, topology)
-    for name, flow in by_name.items():
-        entity = families.get(name)
-        members = [by_name[one] for one in entity.members if one in by_name] if entity is not None else [flow]
-        if entity is None or len({one.paths for one in members}) > 1:
-            kept[name] = flow
+    members: dict[str, list[Flow]] = {}
+    for flow in topology.flows:
+        if flow.name in families:
+            members.setdefault(families[flow.name].name, []).append(flow)
+    alike = {name for name, flows in members.items() if len({flow.paths for flow in flows}) == 1}
+    kept: dict[str, Flow] = {}
+    for flow in topology.flows:
+        family = families[flow.name].name if flow.name in families else None
+        if family is None or family not in alike:
+            kept[flow.name] = flow
         else:
-            kept.setdefault(entity.name, replace(flow, name=_times(entity.name, len(members))))
+            kept.setdefault(family, replace(flow, name=_times(family, len(members[family]))))
     return replace(topology, flows=tuple(kept.values()))
 
 
