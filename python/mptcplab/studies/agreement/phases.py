@@ -68,6 +68,9 @@ def find_causes(runs: Sweep, agreement: Agreement) -> Iterator[Cause]:
             moved = [name for name, of in pairs.items() if _moves(_Sample.of(row, of), _Sample.of(again, of))]
             if moved:
                 yield Cause(row["base"], row["engine"], PHASES, row["flow"], _sentence(row, again, where, moved))
+            else:
+                values = _values(row, again)
+                runs.say(f"{row['base']}: with random packet phases, {values}, no change beyond what chance explains")
 
 
 def is_one_draw(agreement: Agreement) -> bool:
@@ -133,14 +136,19 @@ def _half(before: _Sample, after: _Sample) -> float | None:
 
 
 def _sentence(row: dict[str, Any], again: dict[str, Any], where: str, moved: list[str]) -> str:
-    flow, engine = row["flow"], row["engine"]
+    return (
+        f"{PHASES}: with a random delay of up to one packet behind every full link ({where}), {_values(row, again)}, "
+        f"a change beyond its 95 % interval on {' and '.join(moved)}; {REGRESSION}"
+    )
+
+
+def _values(row: dict[str, Any], again: dict[str, Any]) -> str:
+    """What a flow gets with random phases, and what it got without."""
     change, half = again["difference"], again["half"]
     apart = "" if change is None else f" ({change:+.1f}{'' if half is None else f' ± {half:.1f}'} %)"
     return (
-        f"{PHASES}: with a random delay of up to one packet behind every full link ({where}), {flow} gets "
-        f"{again['reference']:.3g} Mbit/s on {SIM.name} and {again['mean']:.3g} on {engine}{apart}, instead of "
-        f"{row['reference']:.3g} and {row['mean']:.3g}, a change beyond its 95 % interval on {' and '.join(moved)}; "
-        f"{REGRESSION}"
+        f"{row['flow']} gets {again['reference']:.3g} Mbit/s on {SIM.name} and {again['mean']:.3g} on "
+        f"{row['engine']}{apart}, instead of {row['reference']:.3g} and {row['mean']:.3g}"
     )
 
 
