@@ -13,13 +13,14 @@ import synthetic as s
 from test_allocation import topology, udp
 from test_metrics import has, value
 
-from mptcplab.metrics import compute
+from mptcplab.metrics import compute, ideals
 from mptcplab.metrics.allocation import max_min
 from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
 from mptcplab.report import families
 from mptcplab.report.goodput import goodput_data
 from mptcplab.report.tables import headline
 from mptcplab.results import Results
+from mptcplab.trace.topology import Topology
 
 LINKS = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 4), s.link("C", "S", "D", 2)]
 FILE = {"size_bytes": 10_000_000}
@@ -44,6 +45,26 @@ def written(directory: Path, scenario: dict[str, Any], lives: list[Any], **chang
     runs = changes.pop("runs", None) or [s.run_row(0, scenario, sample_ms=changes.pop("sample_ms", 1000))]
     flow, subflow = ([row for one in lives for row in one[table]] for table in (0, 1))
     return Results.open(s.write(directory, runs, flow=flow, subflow=subflow, **changes))
+
+
+def test_fair_shares_are_computed_once_for_all_metrics_that_need_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four metrics compare with the max-min share, which takes half a minute if a thousand flows come and go."""
+    asked = []
+
+    def watched(topology: Topology, fairness: ideals.Fairness[str]) -> dict[str, float]:
+        asked.append(fairness)
+        return fair_shares(topology, fairness)
+
+    monkeypatch.setattr(ideals, "fair_shares", watched)
+    flows = [s.tcp("one", s.subflow("p", "A")), s.tcp("two", s.subflow("p", "A"), s.subflow("q", "C"))]
+    lives = [life("one", 300, 0, 12), life("two", 400, 0, 12)]
+    m = written(tmp_path, s.resolved(LINKS, flows, duration_s=12, warmup_s=2), lives).metrics()
+    assert value(m, "ratio", flow="one") == pytest.approx(2.4 / 5)
+    assert has(m, "jain_weighted")
+    assert has(m, "ideal_subflow", flow="two", subflow="q")
+    assert (len(asked), asked.count(max_min)) == (3, 1)
 
 
 @pytest.mark.parametrize("sample_ms", [1000, None])

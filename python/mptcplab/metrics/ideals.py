@@ -33,7 +33,7 @@ def fair_shares(topology: Topology, fairness: Fairness[Key]) -> dict[Key, float]
     first. Empty if the shares are unknown: beside flows that do not use all the capacity they can get, on links of
     unknown rate, and where there are too many periods.
     """
-    if not all(flow.is_greedy for flow in topology.flows):
+    if not topology.is_greedy:
         return {}
     gained: dict[Key, float] = defaultdict(float)
     lasted: dict[Key, int] = defaultdict(int)
@@ -89,7 +89,7 @@ def path_rates(topology: Topology, flow: Flow, *, fair: bool) -> list[float]:
 def rates_of_paths(flow: Flow, during: Sequence[Period], *, fair: bool) -> list[float]:
     """The same from the periods of a scenario, which many flows share."""
     there = [period for period in during if flow.name in period.sends]
-    if fair and there and not all(other.is_greedy for other in there[0].topology.flows):
+    if fair and there and not there[0].topology.is_greedy:
         return []
     offers = [_offers(flow, period, fair=fair) for period in there]
     known = [offer for offer in offers if offer is not None]
@@ -123,7 +123,7 @@ def equal_shares(topology: Topology) -> dict[tuple[str, str], float | None]:
     Averaged over the connection's window, and 0 while it may not send over the link. Links over which it never may are
     left out. Empty beside flows that do not use all the capacity they can get.
     """
-    if not all(flow.is_greedy for flow in topology.flows):
+    if not topology.is_greedy:
         return {}
     during = periods(topology, topology.connections)
     shares: dict[tuple[str, str], float | None] = {}
@@ -162,7 +162,7 @@ def ideal(window: Window) -> pl.DataFrame:
     messages, whose load is not known beforehand, where the rate of a link is not known, and where thousands of flows
     come and go inside the window at times of their own (more than 2,000,000 periods times flows).
     """
-    return _per_run(window, _of_connections(max_min))
+    return _per_run(window, "max-min", _of_connections(max_min))
 
 
 @metric("ideal_subflow", "Fair share (subflow max-min)", "Mbit/s", ("flow", "subflow"))
@@ -172,7 +172,7 @@ def ideal_subflow(window: Window) -> pl.DataFrame:
     This is the share of a connection if fairness is among subflows: on a link shared with one TCP, two subflows get
     twice as much as the TCP. Otherwise like `ideal`.
     """
-    return _per_run(window, _of_subflows)
+    return _per_run(window, "max-min of subflows", _of_subflows)
 
 
 @metric("ideal_propfair", "Fair share (proportional)", "Mbit/s", ("flow",))
@@ -181,7 +181,7 @@ def ideal_propfair(window: Window) -> pl.DataFrame:
 
     A connection that takes much from others for little gain gets less than with max-min. Otherwise like `ideal`.
     """
-    return _per_run(window, _of_connections(proportional_fair))
+    return _per_run(window, "proportional", _of_connections(proportional_fair))
 
 
 # Rows of one run: flow, subflow (None: the whole flow), Mbit/s.
@@ -202,7 +202,14 @@ def _of_subflows(topology: Topology) -> Shares:
     return rows
 
 
-def _per_run(window: Window, shares: Callable[[Topology], Shares]) -> pl.DataFrame:
+def _per_run(window: Window, name: str, shares: Callable[[Topology], Shares]) -> pl.DataFrame:
+    """The shares in all runs of a window, by the definition with this name: several metrics compare with them."""
+    if name not in window.shares:
+        window.shares[name] = _computed(window, shares)
+    return window.shares[name]
+
+
+def _computed(window: Window, shares: Callable[[Topology], Shares]) -> pl.DataFrame:
     rows = []
     known: dict[object, Shares] = {}
     for run, topology in window.lived.items():

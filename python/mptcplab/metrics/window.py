@@ -141,6 +141,11 @@ class Window:
         return {run: replace(topology, warmup_ns=begin, duration_ns=end) for run, topology in found.items()}
 
     @cached_property
+    def shares(self) -> dict[str, pl.DataFrame]:
+        """The fair shares that were computed, by the name of their definition; see `ideals`."""
+        return {}
+
+    @cached_property
     def runs(self) -> pl.DataFrame:
         """run, t0, t1 (ns), slack (ns): the window of a whole run."""
         bounds = [(run, topology.warmup_ns, topology.duration_ns) for run, topology in self.topologies.items()]

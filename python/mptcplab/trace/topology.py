@@ -151,6 +151,11 @@ class Topology:
         """The flows that react to congestion: all but UDP."""
         return tuple(flow for flow in self.flows if flow.transport != "udp")
 
+    @cached_property
+    def is_greedy(self) -> bool:
+        """Whether every flow uses all the capacity it can get."""
+        return all(flow.is_greedy for flow in self.flows)
+
     @property
     def data_links(self) -> tuple[Link, ...]:
         """Links that carry data (not only ACKs), in file order."""
