@@ -34,7 +34,7 @@ def max_min(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -
     >>> {name: round(rate, 6) for name, rate in rates.items()}
     {'mp': 10.0, 'tcp': 10.0}
     """
-    return by_component(capacities, connections, _of_group)
+    return by_component(capacities, connections, _lexicographic)
 
 
 def max_min_subflows(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -> dict[Key, tuple[float, ...]]:
@@ -58,11 +58,12 @@ def split(connections: Mapping[Key, Paths]) -> dict[tuple[Key, int], Paths]:
 def by_component(
     capacities: Mapping[str, float],
     connections: Mapping[Key, Paths],
-    solve: Callable[[tuple[float, ...], Shape], tuple[float, ...]],
+    solve: Callable[[tuple[float, ...], Shape, tuple[int, ...]], tuple[float, ...]],
 ) -> dict[Key, float]:
     """Solve every group of connections that share links on its own.
 
-    `solve` takes the capacities of a group's links and the paths of its connections, and returns a rate per connection.
+    Connections on the same paths have the same rate, which is computed once: `solve` takes the capacities of a group's
+    links, all different paths of its connections, and how many are on each, and returns a rate for each.
     """
     rates: dict[Key, float] = {}
     for names in components(connections):
@@ -70,7 +71,9 @@ def by_component(
         index = {link: position for position, link in enumerate(links)}
         room = tuple(capacities[link] for link in links)
         shape = tuple(tuple(tuple(index[link] for link in path) for path in connections[name]) for name in names)
-        rates.update(zip(names, solve(room, shape), strict=True))
+        alike = Counter(shape)
+        found = dict(zip(alike, solve(room, tuple(alike), tuple(alike.values())), strict=True))
+        rates.update((name, found[paths]) for name, paths in zip(names, shape, strict=True))
     return rates
 
 
@@ -93,13 +96,6 @@ def components(connections: Mapping[Key, Paths]) -> list[list[Key]]:
     for name in connections:
         groups.setdefault(root(name), []).append(name)
     return list(groups.values())
-
-
-def _of_group(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
-    """Rates of one group of connections. Those on the same paths have the same rate, which is computed once."""
-    alike = Counter(shape)
-    rates = dict(zip(alike, _lexicographic(room, tuple(alike), tuple(alike.values())), strict=True))
-    return tuple(rates[paths] for paths in shape)
 
 
 @lru_cache(REMEMBERED)

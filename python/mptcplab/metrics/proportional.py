@@ -40,14 +40,7 @@ def proportional_fair(capacities: Mapping[str, float], connections: Mapping[Key,
     >>> {name: round(rate, 6) for name, rate in rates.items()}
     {'long': 2.0, 'x': 4.0, 'y': 4.0}
     """
-    return by_component(capacities, connections, _of_group)
-
-
-def _of_group(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
-    """Rates of one group of connections. Those on the same paths have the same rate, which is computed once."""
-    alike = Counter(shape)
-    rates = dict(zip(alike, _largest_product(room, tuple(alike), tuple(alike.values())), strict=True))
-    return tuple(rates[paths] for paths in shape)
+    return by_component(capacities, connections, _largest_product)
 
 
 @lru_cache(REMEMBERED)
